@@ -142,4 +142,4 @@ def test_marginals_show_the_weighted_draws_and_their_median() -> None:
         area = sum(bar.get_height() * bar.get_width() for bar in axes.patches)
         assert area == pytest.approx(1)
         lines = [line.get_xdata()[0] for line in axes.lines[1:]]
-        np.testing.assert_allclose(lines, found.interval(0.9)[place][1:])
+        np.testing.assert_allclose(lines, found.quantiles([0.05, 0.5, 0.95])[:, place])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from dpplearn.data.features import Features, as_features
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import logdet_under_L, sums_under_L
 from dpplearn.errors import InputError, whole_number
-from dpplearn.learners.data import resolve_nonempty, units_of
+from dpplearn.learners.data import checked_baskets, resolve_nonempty, units_of
 from dpplearn.learners.quality.distribution import QualityDistribution
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
@@ -48,7 +47,6 @@ def posterior(
     features: Any,
     kernel: str | KernelFunction = "rbf",
     prior: tuple[Sequence[float], Sequence[float]] | None = None,
-    names: Sequence[str] | None = None,
     draws: int = 2000,
     nonempty: bool | str = "auto",
     rng: Seed = None,
@@ -72,8 +70,6 @@ def posterior(
     prior : pair of lists, optional
         Means and standard deviations of the normal priors. Default for named kernels: −2 and 2 for (all items), 0 and 1
         for the others. Required for a function.
-    names : list of str, optional
-        Names of the parameters of a function.
     draws : int, default 2000
         Number of draws, at least 100.
     nonempty : bool or "auto", default "auto"
@@ -102,30 +98,24 @@ def posterior(
     ('(all items)', 'price', 'logit strength')
     """
     given = as_baskets(baskets)
+    checked_baskets(given)
     n = whole_number("draws", draws, MIN_DRAWS)
-    if not given.total_weight > 0:
-        raise InputError("there is nothing to learn from: the baskets have no weight")
-    parameters = parametric(kernel, as_features(features, given.catalogue), names, prior)
+    parameters = parametric(kernel, as_features(features, given.catalogue), prior)
     data = units_of(given).deduplicated()
     density = Density(parameters, data, resolve_nonempty(nonempty, data), threads)
     rng = np.random.default_rng(rng)
     with suitable_blas(given.n_items, threads):
-        around = mode_of(density)
-        every, weights, pareto_k = importance_draws(density, around, n, rng)
+        mode, A = mode_of(density)
+
+        def standardised(z: Floats) -> float:
+            return density(mode + A @ z)
+
+        z, weights, pareto_k = importance_draws(standardised, len(mode), n, rng)
         sampler = "importance"
         if not pareto_k <= MAX_PARETO_K:
-            sampler, every, weights = "slice", slice_draws(density, around, n, rng), np.full(n, 1 / n)
-    found = (around.mode, every, weights, pareto_k, sampler, density.nonempty)
+            sampler, z, weights = "slice", slice_draws(standardised, len(mode), n, rng), np.full(n, 1 / n)
+    found = (mode, mode + z @ A.T, weights, pareto_k, sampler, density.nonempty)
     return Posterior(parameters.names, *found, given.catalogue, parameters)
-
-
-class Interval(NamedTuple):
-    """Credible interval of a parameter, and its median."""
-
-    name: str
-    low: float
-    median: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,11 +153,6 @@ class Posterior:
         """Posterior standard deviations."""
         return np.sqrt(self.weights @ (self.draws - self.mean) ** 2)
 
-    @property
-    def effective_draws(self) -> float:
-        """Effective number of independent draws; for slice sampling, whose draws are dependent, an upper bound."""
-        return float(1 / (self.weights**2).sum())
-
     def quantiles(self, probabilities: Floats | list[float]) -> Floats:
         """Return quantiles of every parameter, one row per probability, (n_probabilities, n_parameters).
 
@@ -188,23 +173,6 @@ class Posterior:
             below = np.cumsum(self.weights[order]) - self.weights[order] / 2
             found[:, row] = np.interp(probabilities, below, column[order])
         return found
-
-    def interval(self, probability: float = 0.9) -> list[Interval]:
-        """Return the central credible interval of every parameter.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> baskets = dl.Baskets.from_lists([["cot"], ["bib"], ["bib", "mug"], []] * 20)
-        >>> table = {"item": ["bib", "cot", "mug"], "price": [3, 90, 9]}
-        >>> every = dl.posterior(baskets, features=table, draws=100, rng=0).interval()
-        >>> all(each.low < each.median < each.high for each in every)
-        True
-        """
-        if not isinstance(probability, Real) or not 0 < probability < 1:
-            raise InputError(f"probability is {probability!r}; expected a number between 0 and 1")
-        rows = self.quantiles([(1 - probability) / 2, 0.5, (1 + probability) / 2]).T.tolist()
-        return [Interval(name, *row) for name, row in zip(self.names, rows, strict=True)]
 
     def predictive(self, components: int = 50, rng: Seed = None) -> Mixture:
         """Return the posterior predictive distribution: the mean of the distributions of draws.
@@ -237,16 +205,19 @@ class Posterior:
         kernels = [SpectralDPP.from_L(self.kernel.L(self.draws[row])) for row in distinct]
         return Mixture.of([DPP(each, self.catalogue.labels, nonempty=self.nonempty) for each in kernels], counts)
 
+    @property
+    def _rows(self) -> list[tuple[Any, ...]]:
+        """Name, mean, 5 % quantile, median and 95 % quantile of each parameter."""
+        return list(zip(self.names, self.mean.tolist(), *self.quantiles([0.05, 0.5, 0.95]).tolist(), strict=True))
+
     def to_dict(self) -> dict[str, Any]:
-        """Return mean, standard deviation and 90 % credible interval of each parameter as plain values."""
-        moments = zip(self.interval(), self.mean.tolist(), self.standard_deviation.tolist(), strict=True)
-        rows = [{**each._asdict(), "mean": mean, "standard_deviation": sd} for each, mean, sd in moments]
+        """Return mean, median and 90 % credible interval of each parameter as plain values."""
+        rows = [dict(zip(("name", "mean", "low", "median", "high"), row, strict=True)) for row in self._rows]
         return {"parameters": rows, "sampler": self.sampler, "n_draws": len(self.draws), "pareto_k": self.pareto_k}
 
     def tables(self) -> Iterator[Part]:
         """Yield a table of the parameters, and how far the draws can be trusted."""
-        values = zip(self.interval(), self.mean.tolist(), strict=True)
-        cells = [(each.name, number(mean, 3), *(number(value, 3) for value in each[1:])) for each, mean in values]
+        cells = [(name, *(number(value, 3) for value in values)) for name, *values in self._rows]
         meaning = "Posterior of each parameter, with a 90 % credible interval."
         yield TextTable("Posterior", meaning, ["parameter", "mean>", "5%>", "median>", "95%>"], cells)
         trust = "the weights are reliable" if self.pareto_k <= MAX_PARETO_K else "too large for importance weights"
@@ -273,7 +244,7 @@ class ParametricKernel:
     sd: Floats  # (n_parameters,)
 
     def L(self, theta: Floats) -> Floats:
-        return np.ascontiguousarray(self.function(theta, self.X), dtype=float)
+        return np.asarray_chkfinite(self.function(theta, self.X), dtype=float, order="C")
 
     def gradient(self, theta: Floats, by_L: Floats) -> Floats:
         """Return ⟨∂/∂L, ∂L/∂θ⟩, with ∂L/∂θ by differences, which needs no pass over the baskets."""
@@ -312,49 +283,32 @@ def linear(theta: Floats, X: Floats) -> Floats:
 NAMED: dict[str, tuple[KernelFunction, str]] = {"rbf": (rbf, "log length"), "linear": (linear, "logit strength")}
 
 
-def parametric(
-    kernel: str | KernelFunction,
-    features: Features,
-    names: Sequence[str] | None,
-    prior: tuple[Sequence[float], Sequence[float]] | None,
-) -> ParametricKernel:
+def parametric(kernel: str | KernelFunction, features: Features, prior: Any) -> ParametricKernel:
     """Return one of the named kernels, or a function of parameters and features."""
     X = np.asarray(features.matrix)
+    names: tuple[str, ...] = ()
     if isinstance(kernel, str) and kernel in NAMED:
-        if names is not None:
-            raise InputError(f"names are only valid for a function, and kernel is {kernel!r}")
         function, shape = NAMED[kernel]
         names = ("(all items)", *features.names, shape)
-        prior = prior or tuple(np.array([CONSTANT_PRIOR, *[FEATURE_PRIOR] * X.shape[1], SHAPE_PRIOR]).T.tolist())
+        default = np.array([CONSTANT_PRIOR, *[FEATURE_PRIOR] * X.shape[1], SHAPE_PRIOR]).T
+        prior = default if prior is None else prior
     elif callable(kernel):
         function = kernel
     else:
-        known = ", ".join(NAMED)
-        raise InputError(
-            f"kernel must be one of {known} or a function from parameters and features to L, got {kernel!r}"
-        )
-    if prior is None:
-        raise InputError("prior=(means, standard deviations), with one of each per parameter, is needed for a function")
-    mean, sd = _checked_prior(prior)
-    names = [names] if isinstance(names, str) else names
-    names = tuple(map(str, names)) if names is not None else tuple(f"parameter {row}" for row in range(len(mean)))
-    if len(names) != len(mean):
-        parameters = count(len(mean), "parameter")
-        raise InputError(f"the prior has {parameters}, but there are {len(names)}: {', '.join(names)}")
-    return ParametricKernel(function, X, names, mean, sd)
-
-
-def _checked_prior(prior: Any) -> tuple[Floats, Floats]:
+        raise InputError(f"kernel must be {', '.join(NAMED)} or a function of parameters and features, got {kernel!r}")
     try:
-        mean, sd = (np.array(each, dtype=float) for each in prior)
-        valid = mean.ndim == 1 and len(mean) > 0 and mean.shape == sd.shape and np.isfinite([mean, sd]).all()
+        mean, sd = (np.asarray_chkfinite(each, dtype=float) for each in prior)
+        names = names or tuple(f"parameter {row}" for row in range(len(mean)))
+        valid = mean.shape == sd.shape == (len(names),) and (sd > 0).all() and len(names) > 0
     except (TypeError, ValueError):
         valid = False
-    if not valid or not (sd > 0).all():
-        raise InputError(
-            f"prior must be finite means and positive standard deviations, one of each per parameter, got {prior!r}"
-        )
-    return mean, sd
+    if not valid:
+        each = f"each of {', '.join(names)}" if names else "each parameter of the function"
+        raise InputError(f"prior must be (means, positive standard deviations) of {each}, got {prior!r}")
+    L = np.asarray(function(mean, X))
+    if L.shape != (len(X), len(X)) or np.abs(L - L.T).max() > ASYMMETRY * np.abs(L).max():
+        raise InputError(f"kernel must return a symmetric ({len(X)}, {len(X)}) array, got shape {L.shape}")
+    return ParametricKernel(function, X, names, mean, sd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,56 +322,30 @@ class Density:
 
     def __call__(self, theta: Floats) -> float:
         """Return the log-density; −inf where a basket is impossible, or L is not a kernel."""
-        L = self.kernel.L(theta)
-        distribution = self._distribution(L)
-        if distribution is None:
-            return -math.inf
-        logdet = logdet_under_L(L, self.baskets, self.threads)
-        return logdet - self.baskets.total_weight * distribution.log_normaliser + self.kernel.log_prior(theta)
+        return self.with_gradient(theta, value_only=True)[0]
 
-    def with_gradient(self, theta: Floats) -> tuple[float, Floats]:
+    def with_gradient(self, theta: Floats, *, value_only: bool = False) -> tuple[float, Floats]:
         """Return the log-density and its gradient, from ∂/∂L = Δ − n (L + I)⁻¹/c."""
-        L, n = self.kernel.L(theta), self.baskets.total_weight
-        distribution = self._distribution(L)
-        if distribution is None:
-            return -math.inf, np.zeros(len(theta))
-        logdet, delta = sums_under_L(L, self.baskets, self.threads)
-        gradient = self.kernel.gradient(theta, delta - n * distribution.by_similarity)
-        gradient += (self.kernel.mean - theta) / self.kernel.sd**2
+        n, gradient = self.baskets.total_weight, np.zeros(len(theta))
+        try:
+            L = self.kernel.L(theta)
+            distribution = QualityDistribution.of(L, np.zeros(len(L)), nonempty=self.nonempty)
+        except ValueError:  # not finite, or not positive semidefinite
+            return -math.inf, gradient
+        if value_only:  # twice as fast
+            logdet = logdet_under_L(L, self.baskets, self.threads)
+        else:
+            logdet, delta = sums_under_L(L, self.baskets, self.threads)
+            gradient = self.kernel.gradient(theta, delta - n * distribution.by_similarity)
+            gradient += (self.kernel.mean - theta) / self.kernel.sd**2
         return logdet - n * distribution.log_normaliser + self.kernel.log_prior(theta), gradient
 
-    def _distribution(self, L: Floats) -> QualityDistribution | None:
-        """Return the distribution of L, a similarity of quality 1; None if L is not a kernel."""
-        n = self.baskets.n_items
-        if L.shape != (n, n):
-            raise InputError(f"the kernel's function gave an array of shape {L.shape}; expected ({n}, {n})")
-        if not np.isfinite(L).all():
-            return None
-        asymmetry = float(np.abs(L - L.T).max())
-        if asymmetry > ASYMMETRY * float(np.abs(L).max()):
-            raise InputError(
-                f"the kernel's function gave an L that is not symmetric, by {asymmetry:.2g}; take (L + Lᵀ)/2"
-            )
-        try:
-            return QualityDistribution.of(L, np.zeros(n), nonempty=self.nonempty)
-        except np.linalg.LinAlgError:
-            return None
 
+def mode_of(density: Density) -> tuple[Floats, Floats]:
+    """Find the mode by L-BFGS from the prior mean, and A with A Aᵀ = (−H)⁻¹ from the curvature H there.
 
-@dataclass(frozen=True, eq=False)
-class Around:
-    """θ = mode + A z: coordinates in which the posterior is about standard normal."""
-
-    mode: Floats
-    A: Floats  # (n_parameters, n_parameters)
-
-    def at(self, z: Floats) -> Floats:
-        """Return the parameters at coordinates z, one row each or a single one."""
-        return np.asarray(self.mode + z @ self.A.T)
-
-
-def mode_of(density: Density) -> Around:
-    """Find the mode by L-BFGS from the prior mean, and A from the curvature there."""
+    In z with θ = mode + A z, the posterior is about standard normal. No direction is wider than the prior.
+    """
     from scipy.optimize import minimize
 
     mean, sd = density.kernel.mean, density.kernel.sd
@@ -427,40 +355,32 @@ def mode_of(density: Density) -> Around:
             "there: add to its diagonal, or pass another prior"
         )
 
-    def negative(z: Floats) -> tuple[float, Floats]:
-        value, gradient = density.with_gradient(mean + sd * z)
-        return (-value, -gradient * sd) if np.isfinite(value) else (1e300, np.zeros(len(z)))
+    def negative(y: Floats) -> tuple[float, Floats]:
+        value, gradient = density.with_gradient(mean + sd * y)
+        return (-value, -gradient * sd) if np.isfinite(value) else (1e300, np.zeros(len(y)))
 
     found = minimize(negative, np.zeros(len(mean)), jac=True, method="L-BFGS-B", options={"maxiter": MAX_STEPS})
-    return Around(mean + sd * found.x, _spread(density, mean + sd * found.x))
-
-
-def _spread(density: Density, mode: Floats) -> Floats:
-    """Return A with A Aᵀ = (−H)⁻¹; no direction is wider than the prior."""
-    sd = density.kernel.sd
-    H = central_differences(lambda theta: density.with_gradient(theta)[1], mode, DIFFERENCE * sd) * np.outer(sd, sd)
-    values, vectors = np.linalg.eigh(-(H + H.T) / 2)  # in units of the prior
-    return np.asarray(sd[:, None] * vectors / np.sqrt(np.maximum(values, 1 / MAX_SD**2)))
+    H = central_differences(lambda y: -negative(y)[1], found.x, np.full(len(mean), DIFFERENCE))  # in units of the prior
+    values, vectors = np.linalg.eigh(-(H + H.T) / 2)
+    return mean + sd * found.x, sd[:, None] * vectors / np.sqrt(np.maximum(values, 1 / MAX_SD**2))
 
 
 def importance_draws(
-    density: Callable[[Floats], float], around: Around, n: int, rng: np.random.Generator
+    density: Callable[[Floats], float], p: int, n: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, float]:
-    """Return draws from a Student distribution at the mode, Pareto-smoothed importance weights, and their shape k.
+    """Return draws from a Student distribution, (n, p), Pareto-smoothed importance weights, and their shape k.
 
-    The draws have shape (n, n_parameters). The weights sum to 1 and are reliable for k up to 0.7. [VSGYG24]
+    The weights sum to 1 and are reliable for k up to 0.7. [VSGYG24]
     """
-    p = len(around.mode)
     normal, chi = rng.standard_normal((n, p)), rng.chisquare(FREEDOM, n)
     z = normal * np.sqrt(FREEDOM / chi)[:, None]
     log_q = -(FREEDOM + p) / 2 * np.log1p((z**2).sum(axis=1) / FREEDOM)
-    draws = around.at(z)
-    ratios = np.array([density(theta) for theta in draws]) - log_q
+    ratios = np.array([density(each) for each in z]) - log_q
     possible = np.isfinite(ratios)
     weights = np.zeros(n)
     log_weights, pareto_k = smoothed(ratios[possible])
     weights[possible] = np.exp(log_weights - log_weights.max())
-    return draws, weights / weights.sum(), pareto_k
+    return z, weights / weights.sum(), pareto_k
 
 
 def smoothed(log_ratios: Floats) -> tuple[Floats, float]:
@@ -473,18 +393,17 @@ def smoothed(log_ratios: Floats) -> tuple[Floats, float]:
     return np.asarray(found, dtype=float), float(shape)
 
 
-def slice_draws(density: Callable[[Floats], float], around: Around, n: int, rng: np.random.Generator) -> Floats:
-    """Return the states after n sweeps over all coordinates, after a warm-up, (n, n_parameters). [Neal03]"""
-    z = np.zeros(len(around.mode))
-    height = density(around.at(z))
-    kept = np.empty((n, len(z)))
-    for sweep in range(WARM_UP + n):
-        directions, _ = np.linalg.qr(rng.standard_normal((len(z), len(z))))  # random orthogonal
+def slice_draws(density: Callable[[Floats], float], p: int, n: int, rng: np.random.Generator) -> Floats:
+    """Return the states after n sweeps over all coordinates, after a warm-up, (n, p). [Neal03]"""
+    z, kept = np.zeros(p), np.empty((n, p))
+    height = density(z)
+    for sweep in range(-WARM_UP, n):
+        directions, _ = np.linalg.qr(rng.standard_normal((p, p)))  # random orthogonal
         for direction in directions.T:
-            z, height = slice_move(lambda at: density(around.at(at)), z, height, direction, rng)
-        if sweep >= WARM_UP:
-            kept[sweep - WARM_UP] = z
-    return around.at(kept)
+            z, height = slice_move(density, z, height, direction, rng)
+        if sweep >= 0:
+            kept[sweep] = z
+    return kept
 
 
 def slice_move(
