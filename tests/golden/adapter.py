@@ -14,12 +14,12 @@ from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.distributions.statistics import log_likelihood, statistics, sums_under_L
+from dpplearn.distributions.statistics import log_likelihood, statistics
 from dpplearn.learners.low_rank import Active, Batch, LowRankProblem, LowRankState, Moments, Segment, gradient
 from dpplearn.learners.mixture import MixtureProblem, Parameters, Shape
 from dpplearn.learners.posterior import NAMED, Density, ParametricKernel
 from dpplearn.learners.quality.distribution import Target
-from dpplearn.learners.quality.fit_quality import INTERCEPT, STRENGTH_PENALTY, Blend, QualityProblem
+from dpplearn.learners.quality.fit_quality import Blend, QualityProblem
 from dpplearn.learners.slates import Choice, SlatesProblem
 from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.factor import FactorLikelihood
@@ -224,22 +224,22 @@ def of_mixing_weights(parameters: Arrays, data: Arrays) -> Result:
 def of_quality(parameters: Arrays, data: Arrays) -> Result:
     theta, phi, F, S = parameters["theta"], parameters["phi"], data["design"], data["similarities"]
     per_item = np.array_equal(F, np.eye(len(F)))
-    names = tuple(f"feature {column}" for column in range(1, F.shape[1]))
-    blend = Blend(tuple(S), tuple(f"similarity {g}" for g in range(len(S))))
-    design = None if per_item else F
+    blend = Blend(
+        np.eye(len(F)), (np.ones((len(F), len(F))), *S), ("uniform", *(f"similarity {g}" for g in range(len(S))))
+    )
     problem = _problem(data)
     quality = QualityProblem(
-        problem.baskets, 1, problem.nonempty, blend, design, (INTERCEPT, *names), float(data["ridge"])
+        problem.baskets,
+        1,
+        problem.nonempty,
+        blend=blend,
+        features=None if per_item else F,
+        ridge=float(data["ridge"]),
     )
     target: Target = quality.target(phi)
     law = target.distribution(theta)
-    n = problem.baskets.total_weight
-    logdet, delta = sums_under_L(np.ascontiguousarray(quality.similarity(phi)), problem.baskets, 1)
-    strengths, slopes = blend.strengths(phi)
-    doubted = np.array([0.0, *[STRENGTH_PENALTY / n] * len(S)])
-    value = target.value(theta, law) + logdet / n - float(doubted @ strengths)
-    by_phi = blend.gradient(phi, delta / n - law.by_similarity) - doubted @ slopes
-    return value, {"theta": target.gradient(theta, law), "phi": by_phi}, {}
+    of_strengths, by_phi = quality.by_strengths(phi, law)
+    return target.value(theta, law) + of_strengths, {"theta": target.gradient(theta, law), "phi": by_phi}, {}
 
 
 def of_slates(parameters: Arrays, data: Arrays) -> Result:

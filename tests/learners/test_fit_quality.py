@@ -95,7 +95,6 @@ def test_parts_weights_and_the_order_of_items_change_nothing() -> None:
         {"ridge": "lasso"},
         {"ridge": -1.0},
         {"similarity": {"uniform": KINDS}},
-        {"similarity": {}},
         {"similarity": list(KINDS.values())},
         {"similarity": np.ones((6, 6))},
         {"nonempty": True},

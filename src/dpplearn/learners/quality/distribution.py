@@ -108,47 +108,31 @@ class Target:
         return np.asarray(self.F.T @ distribution.covariance @ self.F + np.diag(self.penalty))
 
 
-@dataclass(frozen=True, eq=False)
-class Optimum:
-    """The best weights, the distribution and the value there."""
+def best_weights(target: Target, theta: Floats | None = None) -> tuple[Floats, QualityDistribution, float]:
+    """Return the best weights, the distribution and the value there, by damped Newton steps θ + t H⁻¹ g.
 
-    theta: Floats
-    distribution: QualityDistribution
-    value: float
-    steps: int
-
-
-def first_weights(target: Target) -> Floats:
-    """Return initial weights: the least-squares approximation of logit(m) by F θ."""
-    m = np.clip(target.m, 1e-6, 1 - 1e-6)
-    return np.asarray(np.linalg.lstsq(target.F, np.log(m) - np.log1p(-m), rcond=None)[0])
-
-
-def best_weights(target: Target, theta: Floats | None = None) -> Optimum:
-    """Return the optimum by damped Newton steps θ + t H⁻¹ g: t is halved until the objective rises enough.
-
-    The objective is concave, so there is one optimum, whatever the start.
+    t is halved until the objective rises enough. The objective is concave, so there is one optimum, whatever the start:
+    by default the least-squares approximation of logit(m) by F θ.
     """
-    theta = first_weights(target) if theta is None else theta
+    if theta is None:
+        m = np.clip(target.m, 1e-6, 1 - 1e-6)
+        theta = np.asarray(np.linalg.lstsq(target.F, np.log(m) - np.log1p(-m), rcond=None)[0])
     distribution = target.distribution(theta)
-    value = target.value(theta, distribution)
-    for step in range(MAX_STEPS):
+    value, t = target.value(theta, distribution), 1.0
+    for _ in range(MAX_STEPS):
         g = target.gradient(theta, distribution)
-        if np.abs(g).max(initial=0.0) <= GRADIENT_TOL:
-            return Optimum(theta, distribution, value, step)
+        if np.abs(g).max(initial=0.0) <= GRADIENT_TOL or t < MIN_STEP_SIZE:
+            break
         H = target.information(distribution)
         H.flat[:: len(H) + 1] += RIDGE * max(float(H.diagonal().max()), EPSILON)
         direction = np.linalg.solve(H, g)
         direction /= max(1.0, float(np.abs(target.F @ direction).max()) / MAX_CHANGE)
-        slope, t = float(g @ direction), 1.0
-        rounding = 100 * EPSILON * max(1.0, abs(value))
-        while True:
+        least, t = value - 100 * EPSILON * max(1.0, abs(value)), 1.0
+        while t >= MIN_STEP_SIZE:
             there = target.distribution(theta + t * direction)
             new = target.value(theta + t * direction, there)
-            if new >= value + SUFFICIENT * t * slope - rounding:
+            if new >= least + SUFFICIENT * t * float(g @ direction):
+                theta, distribution, value = theta + t * direction, there, new
                 break
             t /= 2
-            if t < MIN_STEP_SIZE:
-                return Optimum(theta, distribution, value, step)
-        theta, distribution, value = theta + t * direction, there, new
-    return Optimum(theta, distribution, value, MAX_STEPS)
+    return theta, distribution, value

@@ -7,14 +7,15 @@ L = D S D with D² = exp(F θ) and S = (1 − τ)(w₀ I + Σ_g w_g S_g) + τ 11
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats, Ints, central_differences
+from dpplearn.arrays import Floats, Ints, central_differences
 from dpplearn.data.features import as_features
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.data.similarity import read_similarity
@@ -26,10 +27,11 @@ from dpplearn.learners.checkpoint import Callback
 from dpplearn.learners.data import checked_baskets, resolve_nonempty
 from dpplearn.learners.loop import Step, Stop, never
 from dpplearn.learners.problem import Finished, Learner
-from dpplearn.learners.quality.distribution import Optimum, Target, best_weights
+from dpplearn.learners.quality.distribution import QualityDistribution, Target, best_weights
 from dpplearn.learners.quality.weights import QualityWeights
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import Settings
+from dpplearn.learners.standard_errors import covariance
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
@@ -40,16 +42,14 @@ START = "frequencies"  # what the weights start from
 INTERCEPT = "(all items)"
 
 MAX_STRENGTH = 1 - 1e-4  # the remainder, the weight of I, keeps S positive definite
-LOW, MEDIUM, HIGH = 0.02, 0.3, 0.6  # strengths to start from
+START_UNIFORM, START_STRENGTH = 0.02, 0.3  # on 13 registries no other start led to a better optimum
 STRENGTH_PENALTY = 1.0  # nats in all baskets together for a strength of 1: towards 0 where the data say nothing
 MAX_STEPS, GRADIENT_TOL = 200, 1e-9  # of the search for the strengths
 MIN_RIDGE, MAX_RIDGE = 1e-6, 1e8
 RIDGE_ROUNDS, RIDGE_TOL = 100, 1e-4  # of the evidence: rounds, and the relative change that ends them
 DIFFERENCE = 1e-4  # of strengths, for derivatives by differences
-MIN_INFORMATION = 1e-13  # per basket on one weight; below, it is rounding
-MIN_EIGENVALUE = 1e-9  # of the information relative to that of single weights
-MIN_STRENGTH_CURVATURE = 1e-6  # in a strength
-MIN_LOADING = 1e-4  # of a weight on a direction without information, from which on its error is unknown
+ROUNDING = 1e-9  # of the sum of the frequencies
+MIN_INFORMATION = 1e-13  # per basket; below, it is rounding
 
 
 def fit_quality(
@@ -124,103 +124,84 @@ def fit_quality(
         given,
         threads,
         resolve_nonempty(nonempty, given),
-        _blend(similarity, given),
-        None if encoded is None else np.column_stack([np.ones(given.n_items), encoded.matrix]),
-        () if encoded is None else (INTERCEPT, *encoded.names),
+        blend=_blend(similarity, given),
+        features=None if encoded is None else np.column_stack([np.ones(given.n_items), encoded.matrix]),
         ridge=0.0 if ridge == EVIDENCE else float(ridge),
         by_evidence=ridge == EVIDENCE and encoded is not None,
-        smooth=smooth and encoded is None,
         tol=tol,
+        smooth=smooth and encoded is None,
+        names=() if encoded is None else (INTERCEPT, *encoded.names),
         notes=() if encoded is None else encoded.notes,
     )
-    problem.check_possible()
     learner = Learner(LEARNER, quality, never, at_end=Stop.TOLERANCE)
     return fit_task(settings.task_of(learner, problem, START), callback=callback)
 
 
 def _blend(similarity: Any, baskets: AnyBaskets) -> Blend:
     """Return one similarity as it is, named ones together with a uniform one, or the uniform one alone."""
+    n = baskets.n_items
     if isinstance(similarity, str) and similarity == UNIFORM:
-        return Blend()
-    if isinstance(similarity, Mapping):
-        if not similarity or UNIFORM in similarity:
-            raise InputError(
-                f"similarity names {', '.join(map(str, similarity)) or 'nothing'}; expected one or more names other "
-                f"than {UNIFORM!r}, which is always included"
-            )
-        read = tuple(read_similarity(each, baskets.catalogue, str(name)) for name, each in similarity.items())
-        return Blend(read, tuple(map(str, similarity)))
-    return Blend((read_similarity(similarity, baskets.catalogue),), fixed=True)
+        similarity = {}
+    if not isinstance(similarity, Mapping):
+        return Blend(read_similarity(similarity, baskets.catalogue))
+    if UNIFORM in similarity:
+        raise InputError(f"similarity must have names other than {UNIFORM!r}, which is always included")
+    read = [read_similarity(each, baskets.catalogue, str(name)) for name, each in similarity.items()]
+    return Blend(np.eye(n), (np.ones((n, n)), *read), (UNIFORM, *map(str, similarity)))
 
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """The similarity matrix as a function of φ, from 0 to 1: the uniform similarity τ, then one φ per similarity.
+    """The similarity matrix S = φ_0 S_0 + (1 − φ_0)(φ_1 S_1 + (1 − φ_1)(… S_base)), with strengths φ from 0 to 1.
 
-    The weights are those of a broken stick: w_1 = φ_1, w_2 = (1 − φ_1) φ_2 and so on, and the rest is w₀. So any φ
-    gives a similarity, and a strength can be exactly 0. With `fixed`, S is the one similarity given, and φ is empty.
+    So any φ gives a similarity, and a strength can be exactly 0. S_0 = 11ᵀ is the uniform similarity and S_base = I.
+    A similarity that is used as it is has no strengths: it is S_base.
 
     Examples
     --------
-    >>> Blend().matrix(np.array([0.3]), 2).round(2).tolist()
+    >>> Blend(np.eye(2), (np.ones((2, 2)),), ("uniform",)).matrix(np.array([0.3])).round(2).tolist()
     [[1.0, 0.3], [0.3, 1.0]]
     """
 
+    base: Floats  # (n_items, n_items)
     similarities: tuple[Floats, ...] = ()
     names: tuple[str, ...] = ()
-    fixed: bool = False
 
     @property
-    def strength_names(self) -> tuple[str, ...]:
-        """Names of the strengths: τ first, then those of the similarities."""
-        return () if self.fixed else (UNIFORM, *self.names)
+    def start(self) -> Floats:
+        """Strengths to start from. Where no items are alike, all derivatives are zero, which is a saddle."""
+        return np.array([START_UNIFORM, *[START_STRENGTH] * len(self.names[1:])][: len(self.names)])
 
-    def starts(self) -> list[Floats]:
-        """Return several starts: where no items are alike all derivatives are zero, which is a saddle.
+    def strengths(self, phi: Floats) -> Floats:
+        """Return τ = φ_0, and the shares w_1 = φ_1, w_2 = (1 − φ_1) φ_2, … of the other similarities in the rest."""
+        left = np.cumprod(1 - phi[1:])
+        return np.concatenate([phi[:2], phi[2:] * left[:-1]])
 
-        The first has no similarity. The others have, for each τ, all similarities to a medium extent, or one of them to
-        a high and the others to a low extent.
-        """
-        if self.fixed:
-            return [np.zeros(0)]
-        n = len(self.similarities)
-        mixes = [np.full(n, MEDIUM / max(n, 1)), *(np.where(np.arange(n) == g, HIGH, LOW) for g in range(n))]
-        return [np.zeros(1 + n), *(np.array([tau, *mix]) for tau in (LOW, MEDIUM) for mix in mixes)]
+    def jacobian(self, phi: Floats) -> Floats:
+        """Return the derivatives of the strengths; row j is that in φ_j. Differences are exact: no φ is squared."""
+        return central_differences(self.strengths, phi, np.ones(len(phi))).reshape(len(phi), len(phi))
 
-    def strengths(self, phi: Floats) -> tuple[Floats, Floats]:
-        """Return τ and w, and their Jacobian in φ."""
-        left = np.concatenate([[1.0], np.cumprod(1 - phi[1:])])  # of the stick, before each break
-        w, jacobian = phi[1:] * left[:-1], np.eye(len(phi))
-        for g in range(len(w)):
-            jacobian[1 + g, 1 : 1 + g] = -w[g] / (1 - phi[1 : 1 + g])
-            jacobian[1 + g, 1 + g] = left[g]
-        return np.concatenate([phi[:1], w]), jacobian
-
-    def matrix(self, phi: Floats, n_items: int) -> Floats:
+    def matrix(self, phi: Floats) -> Floats:
         """Return S."""
-        if self.fixed:
-            return self.similarities[0]
-        (tau, *w), _ = self.strengths(phi)
-        S = np.eye(n_items) * (1 - sum(w))
-        for weight, each in zip(w, self.similarities, strict=True):
-            S += weight * each
-        return np.asarray((1 - tau) * S + tau)
+        S = self.base
+        for share, each in zip(phi[::-1], self.similarities[::-1], strict=True):
+            S = share * each + (1 - share) * S
+        return S
 
     def gradient(self, phi: Floats, G: Floats) -> Floats:
-        """Return ⟨G, ∂S/∂φ⟩ for every strength; G covers all items."""
-        (tau, *w), jacobian = self.strengths(phi)
-        of_unit = float(np.trace(G))
-        of_each = np.array([float(np.vdot(G, S)) - of_unit for S in self.similarities])
-        of_tau = float(G.sum()) - of_unit - float(np.array(w) @ of_each)
-        return np.asarray(np.concatenate([[of_tau], (1 - tau) * of_each]) @ jacobian)
+        """Return ⟨G, ∂S/∂φ⟩ for every strength."""
+        found, S = np.zeros(len(phi)), self.base
+        for g in reversed(range(len(phi))):
+            found[g] = np.prod(1 - phi[:g]) * np.vdot(G, self.similarities[g] - S)
+            S = phi[g] * self.similarities[g] + (1 - phi[g]) * S
+        return found
 
 
-@dataclass(frozen=True, eq=False)
-class Profile:
+class Profile(NamedTuple):
     """The best weights for given strengths, and the gradient of their value in the strengths."""
 
     phi: Floats
-    optimum: Optimum
+    theta: Floats
     value: float  # mean log-likelihood per basket minus penalties
     gradient: Floats
 
@@ -232,13 +213,14 @@ class QualityProblem(SymmetricProblem):
     With one weight per item, only items that occur are learned; the others have probability zero.
     """
 
-    blend: Blend = Blend()
+    blend: Blend = field(kw_only=True)
     features: Floats | None = None  # F, (n_items, n_weights), a constant first; None: one weight per item
-    names: tuple[str, ...] = ()  # of the weights of features
     ridge: float = 0.0  # on the weights of features, for all baskets together
     by_evidence: bool = False  # whether the ridge is the one of largest evidence
-    smooth: bool = False  # whether the returned weights are those of smoothed frequencies
     tol: float = 1e-12
+    smooth: bool = False  # whether the returned weights are those of smoothed frequencies
+    smoothed: bool = False  # whether the frequencies are smoothed, and so all items learned
+    names: tuple[str, ...] = ()  # of the weights of features
     notes: tuple[str, ...] = ()  # on the features
 
     @cached_property
@@ -246,71 +228,66 @@ class QualityProblem(SymmetricProblem):
         """Number of baskets that the weights stand for."""
         return self.baskets.totals.effective_number
 
-    def items(self, *, smoothed: bool = False) -> Ints:
-        """Return the items whose quality is learned."""
-        if self.features is None and not smoothed:
-            return np.flatnonzero(self.baskets.frequencies() > 0)
-        return np.arange(self.baskets.n_items)
+    @cached_property
+    def items(self) -> Ints:
+        """The items whose quality is learned."""
+        every = self.smoothed or self.features is not None
+        return np.arange(self.baskets.n_items) if every else np.flatnonzero(self.baskets.frequencies() > 0)
 
-    def similarity(self, phi: Floats) -> Floats:
-        """Return S over all items."""
-        return self.blend.matrix(phi, self.baskets.n_items)
-
-    def target(self, phi: Floats, *, smoothed: bool = False) -> Target:
+    def target(self, phi: Floats) -> Target:
         """Return the objective of the weights, given the strengths."""
-        items, m = self.items(smoothed=smoothed), self.baskets.frequencies()
-        m = (m * self.number + SMOOTHING) / (self.number + 2 * SMOOTHING) if smoothed else np.minimum(m, 1 - BORDER)
-        m = m[items] / (min(float(m.sum()), 1.0) if self.nonempty else 1.0)  # nonempty sets have at least one item
-        F = np.eye(len(items)) if self.features is None else self.features
+        m = self.baskets.frequencies()
+        m = (
+            (m * self.number + SMOOTHING) / (self.number + 2 * SMOOTHING)
+            if self.smoothed
+            else np.minimum(m, 1 - BORDER)
+        )
+        m = m[self.items] / (min(float(m.sum()), 1.0) if self.nonempty else 1.0)  # nonempty sets have at least one item
+        F = np.eye(len(m)) if self.features is None else self.features
         penalty = np.full(F.shape[1], 0.0 if self.features is None else self.ridge / self.number)
         penalty[0] = 0  # of the constant
-        return Target(self.similarity(phi)[np.ix_(items, items)], m, F, penalty, self.nonempty)
+        return Target(self.blend.matrix(phi)[np.ix_(self.items, self.items)], m, F, penalty, self.nonempty)
 
     def profile(self, phi: Floats, theta: Floats | None = None) -> Profile:
-        """Return the best weights, found from θ, and the gradient of their value in the strengths.
+        """Return the best weights, found from θ. By the envelope theorem, their own change has no effect."""
+        theta, distribution, of_weights = best_weights(self.target(phi), theta)
+        value, gradient = self.by_strengths(phi, distribution)
+        return Profile(phi, theta, of_weights + value, gradient)
 
-        By the envelope theorem the derivative in S is Δ_S/n − D (L + I)⁻¹ D/c at the best weights.
+    def by_strengths(self, phi: Floats, distribution: QualityDistribution) -> tuple[float, Floats]:
+        """Return what is added to the objective of the weights, and the derivatives of the sum in the strengths.
+
+        The derivative in S is Δ_S/n − D (L + I)⁻¹ D/c. The penalty is on all strengths but that of "uniform".
         """
-        total, items = self.baskets.total_weight, self.items()
-        logdet, delta = sums_under_L(self.similarity(phi), self.baskets, self.threads)
-        optimum = best_weights(self.target(phi), theta)
-        value = optimum.value + logdet / total
-        if self.blend.fixed:
-            return Profile(phi, optimum, value, np.zeros(0))
-        G = np.zeros_like(delta)
-        inside = np.ix_(items, items)
-        G[inside] = delta[inside] / total - optimum.distribution.by_similarity
-        strengths, jacobian = self.blend.strengths(phi)
-        penalty = np.array([0.0, *[STRENGTH_PENALTY / self.number] * (len(phi) - 1)])  # none on the uniform similarity
-        gradient = self.blend.gradient(phi, G) - penalty @ jacobian
-        return Profile(phi, optimum, value - float(penalty @ strengths), gradient)
+        logdet, delta = sums_under_L(self.blend.matrix(phi), self.baskets, self.threads)
+        G = delta / self.baskets.total_weight
+        G[np.ix_(self.items, self.items)] -= distribution.by_similarity
+        penalty = STRENGTH_PENALTY / self.number
+        value = logdet / self.baskets.total_weight - penalty * float(self.blend.strengths(phi)[1:].sum())
+        return value, self.blend.gradient(phi, G) - penalty * self.blend.jacobian(phi)[:, 1:].sum(axis=1)
 
-    def kernel(self, phi: Floats, theta: Floats, *, smoothed: bool = False) -> SpectralDPP:
+    def kernel(self, phi: Floats, theta: Floats) -> SpectralDPP:
         """Return L = D S D; items that are not learned are in no set."""
         d = np.zeros(self.baskets.n_items)
-        u = theta if self.features is None else self.features @ theta
-        d[self.items(smoothed=smoothed)] = np.exp(u / 2)
-        return SpectralDPP.from_L(d[:, None] * self.similarity(phi) * d)
+        d[self.items] = np.exp((theta if self.features is None else self.features @ theta) / 2)
+        return SpectralDPP.from_L(d[:, None] * self.blend.matrix(phi) * d)
 
     def with_ridge(self, phi: Floats) -> QualityProblem:
         """Return the problem with the ridge ρ of largest evidence, for weights with prior variance 1/ρ. [MacKay92]
 
         ρ = γ/|θ|² with γ = Σ 1 − ρ [H⁻¹]_jj, the number of weights that the data determine. A given ridge is kept.
         """
-        if not self.by_evidence:
-            return self
         ridge, theta = 1.0, None
-        for _ in range(RIDGE_ROUNDS):
+        for _ in range(RIDGE_ROUNDS if self.by_evidence else 0):
             target = replace(self, ridge=ridge).target(phi)
-            best = best_weights(target, theta)
-            theta = best.theta
-            variance = np.linalg.inv(self.number * target.information(best.distribution)).diagonal()[1:]
+            theta, distribution, _ = best_weights(target, theta)
+            variance = np.linalg.inv(self.number * target.information(distribution)).diagonal()[1:]
             determined = float((1 - ridge * variance).sum())
             before, ridge = ridge, determined / max(float(theta[1:] @ theta[1:]), 1e-12)
             ridge = float(np.clip(ridge, MIN_RIDGE, MAX_RIDGE))
             if abs(ridge / before - 1) < RIDGE_TOL:
                 break
-        return replace(self, ridge=ridge)
+        return replace(self, ridge=ridge) if self.by_evidence else self
 
     def baseline(self) -> Any:
         """Promise nothing: with features, independent items can be more likely."""
@@ -318,142 +295,91 @@ class QualityProblem(SymmetricProblem):
 
     def initial(self, name: str, rng: np.random.Generator) -> Any:
         """Return strengths to start from. The weights need no start: they have one optimum."""
-        return self.blend.starts()
+        return self.blend.start
 
     def finished(self, step: Step) -> Finished:
         """Return the best weights at the strengths of the step, with standard errors."""
-        problem = self.with_ridge(step.parameters["phi"])
-        last = problem.profile(step.parameters["phi"], step.parameters["theta"])
+        phi = step.parameters["phi"]
         # The strengths were learned from plain frequencies: smoothing would bias them.
-        best = best_weights(problem.target(last.phi, smoothed=True)) if self.smooth else last.optimum
-        of_weights, of_strengths = standard_errors(problem, last, best.theta, smoothed=self.smooth)
+        problem = replace(self.with_ridge(phi), smoothed=self.smooth)
+        theta, _, _ = best_weights(problem.target(phi), None if self.smooth else step.parameters["theta"])
+        errors, of_strengths = standard_errors(problem, phi, theta)
         of_items = self.features is None
-        labels = (str(self.baskets.items[i]) for i in self.items(smoothed=self.smooth))
         weights = QualityWeights(
-            tuple(labels) if of_items else self.names,
-            best.theta,
-            of_weights,
-            self.blend.strength_names,
-            np.zeros(0) if self.blend.fixed else self.blend.strengths(last.phi)[0],
+            tuple(str(self.baskets.items[i]) for i in problem.items) if of_items else self.names,
+            theta,
+            errors,
+            self.blend.names,
+            self.blend.strengths(phi),
             of_strengths,
             None if of_items else problem.ridge,
             of_items,
             self.notes,
         )
-        return Finished(problem.kernel(last.phi, best.theta, smoothed=self.smooth), quality=weights)
-
-    def check_possible(self) -> None:
-        """Raise an error if a given similarity makes some basket impossible."""
-        if self.blend.fixed and sums_under_L(self.similarity(np.zeros(0)), self.baskets, self.threads)[0] == -np.inf:
-            raise InputError(
-                "the similarity makes some basket impossible: it contains items that are exactly alike; give it a "
-                "name, similarity={'name': S}, and its strength is learned"
-            )
+        return Finished(problem.kernel(phi, theta), quality=weights)
 
 
-def quality(starts: Sequence[Floats], problem: QualityProblem) -> Iterator[Step]:
-    """Yield the best of some starts, and then the steps of L-BFGS-B in the strengths from there."""
+def quality(start: Floats, problem: QualityProblem) -> Iterator[Step]:
+    """Yield the start, and then the steps of L-BFGS-B in the strengths from there."""
     from scipy.optimize import minimize
 
-    problem = problem.with_ridge(starts[0])
-    latest = max((problem.profile(phi) for phi in starts), key=lambda profile: profile.value)
-    yield _step(problem, latest, 0.0, len(starts))
-    path: list[tuple[Profile, int]] = []  # the point after each step, and the evaluations so far
-    evaluations = 0
+    problem = problem.with_ridge(np.zeros(len(start)))
+    seen = [problem.profile(start)]
+    ends = [0]  # where in `seen` each step ends: at the point that L-BFGS-B evaluated last
 
     def negative(phi: Floats) -> tuple[float, Floats]:
-        nonlocal latest, evaluations
-        latest, evaluations = problem.profile(phi.copy(), latest.optimum.theta), evaluations + 1
-        return -latest.value, -latest.gradient
+        seen.append(problem.profile(phi.copy(), seen[-1].theta))
+        return -seen[-1].value, -seen[-1].gradient
 
-    if len(latest.phi):
-        options: Any = {"maxiter": MAX_STEPS, "ftol": problem.tol, "gtol": GRADIENT_TOL}
-        bounds = [(0.0, MAX_STRENGTH)] * len(latest.phi)
-        # A step of L-BFGS-B ends at the point that it evaluated last.
+    def step(at: Profile, step_size: float, evaluations: int) -> Step:
+        found = {"phi": at.phi, "theta": at.theta}
+        return Step(partial(problem.kernel, **found), at.value, step_size, evaluations, parameters=found)
+
+    yield step(seen[0], 0.0, 1)
+    if len(start):
         minimize(
             negative,
-            latest.phi,
+            start,
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds,
-            options=options,
-            callback=lambda _: path.append((latest, evaluations)),
+            bounds=[(0.0, MAX_STRENGTH)] * len(start),
+            options={"maxiter": MAX_STEPS, "ftol": problem.tol, "gtol": GRADIENT_TOL},
+            callback=lambda _: ends.append(len(seen) - 1),
         )
-    before = 0
-    for profile, so_far in path:
-        yield _step(problem, profile, 1.0, so_far - before)
-        before = so_far
+    for before, end in pairwise(ends):
+        yield step(seen[end], 1.0, end - before)
 
 
-def _step(problem: QualityProblem, at: Profile, step_size: float, evaluations: int) -> Step:
-    kernel, found = partial(problem.kernel, at.phi, at.optimum.theta), {"phi": at.phi, "theta": at.optimum.theta}
-    return Step(kernel, at.value, step_size, evaluations, parameters=found)
+def standard_errors(problem: QualityProblem, phi: Floats, theta: Floats) -> tuple[Floats, Floats]:
+    """Return the standard errors of the weights and of the strengths, from the information on both together.
 
-
-def standard_errors(
-    problem: QualityProblem, end: Profile, theta: Floats, *, smoothed: bool = False
-) -> tuple[Floats, Floats]:
-    """Return the covariance matrices of the weights and of the strengths: the inverse of the information by blocks.
-
-    NaN for a strength at a bound, for weights that the data do not determine, and for all weights where τ is at its
-    upper bound, which then determines their level.
-
-    For the weights that is H⁻¹/n plus (∂θ/∂φ) V (∂θ/∂φ)ᵀ with V = (−∂²profile)⁻¹/n, the variance of the strengths. The
-    weights θ may be those of smoothed frequencies; the strengths are not.
+    NaN for a strength at a bound, for what the data do not determine, and for all weights if τ is at its upper bound,
+    which then determines their level.
     """
-    n, phi = problem.number, end.phi
-    target = problem.target(phi, smoothed=smoothed)
-    of_weights = _inverse(target.information(target.distribution(theta))) / n
-    inside = (phi > 0) & (phi < MAX_STRENGTH)
-    of_strengths = np.full((len(phi), len(phi)), np.nan)
+    inside, p = (phi > 0) & (phi < MAX_STRENGTH), len(theta)
+    target = problem.target(phi)
+    H = np.zeros((p + inside.sum(), p + inside.sum()))
+    H[:p, :p] = target.information(target.distribution(theta))
+
+    def slopes(strengths: Floats) -> Floats:
+        there = phi.copy()
+        there[inside] = strengths
+        target = problem.target(there)
+        distribution = target.distribution(theta)
+        by_strengths = problem.by_strengths(there, distribution)[1]
+        return np.concatenate([target.gradient(theta, distribution), by_strengths[inside]])
+
     if inside.any():
-        H, J = _derivatives(problem, end, theta, inside, smoothed=smoothed)
-        values, vectors = np.linalg.eigh(-H)
-        flat = values <= MIN_STRENGTH_CURVATURE
-        V = (vectors[:, ~flat] / (n * values[~flat])) @ vectors[:, ~flat].T
-        change = problem.blend.strengths(phi)[1][:, inside]
-        of_weights = _unless(J @ vectors[:, flat], of_weights + J @ V @ J.T)
-        of_strengths = _unless(change @ vectors[:, flat], change @ V @ change.T)
-        of_strengths[~inside] = of_strengths[:, ~inside] = np.nan
-    if len(phi) and phi[0] >= MAX_STRENGTH:
-        of_weights = np.full_like(of_weights, np.nan)
-    return np.asarray(of_weights), of_strengths
-
-
-def _derivatives(
-    problem: QualityProblem, end: Profile, theta: Floats, inside: Bools, *, smoothed: bool
-) -> tuple[Floats, Floats]:
-    """Return the Hessian of the profile, and ∂θ/∂φ of the best weights, in strengths inside their bounds."""
-
-    def at(strengths: Floats) -> Floats:
-        phi = end.phi.copy()
-        phi[inside] = strengths
-        return phi
-
-    def slope(strengths: Floats) -> Floats:
-        return problem.profile(at(strengths), end.optimum.theta).gradient[inside]
-
-    def weights(strengths: Floats) -> Floats:
-        return best_weights(problem.target(at(strengths), smoothed=smoothed), theta).theta
-
-    phi = end.phi[inside]
-    steps = np.minimum(DIFFERENCE, np.minimum(phi, MAX_STRENGTH - phi))
-    H = central_differences(slope, phi, steps)
-    return np.asarray((H + H.T) / 2), central_differences(weights, phi, steps).T
-
-
-def _unless(moved: Floats, covariance: Floats) -> Floats:
-    """Return the covariance with NaN for what moves in a direction without information."""
-    free = (np.abs(moved) > MIN_LOADING).any(axis=1)
-    covariance[free] = covariance[:, free] = np.nan
-    return covariance
-
-
-def _inverse(H: Floats) -> Floats:
-    """Return H⁻¹, with NaN for weights that can change together without changing the likelihood."""
-    known = H.diagonal() > MIN_INFORMATION
-    unit = np.where(known, np.sqrt(np.where(known, H.diagonal(), 1)), 1)
-    values, vectors = np.linalg.eigh(H / np.outer(unit, unit) * np.outer(known, known))
-    flat = values <= MIN_EIGENVALUE
-    inverse = (vectors / np.where(flat, 1, values)) @ np.where(flat[:, None], 0, vectors.T) / np.outer(unit, unit)
-    return _unless(vectors[:, flat], np.asarray(inverse))
+        steps = np.minimum(DIFFERENCE, np.minimum(phi, MAX_STRENGTH - phi))[inside]
+        H[p:] = -central_differences(slopes, phi[inside], steps)
+        H[:p, p:] = H[p:, :p].T
+        H[p:, p:] = (H[p:, p:] + H[p:, p:].T) / 2
+    found = covariance(problem.number * H, problem.number * MIN_INFORMATION)
+    of_weights = np.sqrt(found.diagonal()[:p])
+    J, of_phi = problem.blend.jacobian(phi)[inside], found[p:, p:]
+    unknown = ~inside | (J[np.isnan(of_phi.diagonal())] != 0).any(axis=0)
+    of_strengths = np.where(unknown, np.nan, np.sqrt(np.einsum("ai,ab,bi->i", J, np.nan_to_num(of_phi), J)))
+    # Given Y ≠ ∅, sets of one item each become more likely as all weights fall together, without limit.
+    one_each = problem.nonempty and problem.baskets.frequencies().sum() <= 1 + ROUNDING
+    at_bound = len(phi) > 0 and phi[0] >= MAX_STRENGTH
+    return np.where(one_each or at_bound, np.nan, of_weights), np.where(one_each, np.nan, of_strengths)

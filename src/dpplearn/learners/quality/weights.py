@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from dpplearn.arrays import Floats
 from dpplearn.utils.text import Part, TextTable, as_text, count, number
 
@@ -47,18 +44,13 @@ class QualityWeights:
 
     names: tuple[str, ...]
     weights: Floats  # (n_weights,)
-    covariance: Floats  # (n_weights, n_weights)
+    standard_errors: Floats
     strength_names: tuple[str, ...]
     strengths: Floats
-    strength_covariance: Floats
+    strength_errors: Floats
     ridge: float | None  # on the weights of features; None with one weight per item
     of_items: bool  # one weight per item
     notes: tuple[str, ...] = ()  # on the features
-
-    @property
-    def standard_errors(self) -> Floats:
-        """Standard errors of the weights."""
-        return np.sqrt(np.maximum(self.covariance.diagonal(), 0))
 
     @property
     def rows(self) -> list[Weight]:
@@ -68,31 +60,8 @@ class QualityWeights:
     @property
     def strength_rows(self) -> list[Weight]:
         """The strengths: of "uniform", how alike all items are; of a similarity, its share of the rest."""
-        errors = np.sqrt(np.maximum(self.strength_covariance.diagonal(), 0))
-        return [
-            each._replace(low=max(each.low, 0.0), high=min(each.high, 1.0)) if np.isfinite(each.low) else each
-            for each in _rows(self.strength_names, self.strengths, errors)
-        ]
-
-    def to_table(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the weights and then the strengths as columns.
-
-        Returns
-        -------
-        dict of arrays
-            The columns kind, name, weight, standard_error, low and high, as `pandas.DataFrame` takes them.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> weights = dl.fit_quality([["cot"], ["crib"], []] * 9).quality
-        >>> weights.to_table()["name"].tolist()
-        ['cot', 'crib', 'uniform']
-        """
-        kinds = ["weight"] * len(self.names) + ["strength"] * len(self.strength_names)
-        every = [*self.rows, *self.strength_rows]
-        columns = {name: np.array([getattr(row, name) for row in every]) for name in Weight._fields[1:]}
-        return {"kind": np.array(kinds), "name": np.array([row.name for row in every], dtype=object), **columns}
+        rows = _rows(self.strength_names, self.strengths, self.strength_errors)
+        return [row._replace(low=max(row.low, 0.0), high=min(row.high, 1.0)) for row in rows]
 
     def __repr__(self) -> str:
         what = count(len(self.names), "item" if self.of_items else "weight")
