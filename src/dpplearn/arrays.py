@@ -25,7 +25,7 @@ def read_only(array: Array) -> Array:
     return array
 
 
-def central_differences(function: Callable[[Floats], Floats], at: Floats, steps: Floats) -> Floats:
+def central_differences(function: Callable[[Floats], Floats | float], at: Floats, steps: Floats) -> Floats:
     """Return the derivatives of a function by central differences: row j is that in parameter j."""
     moves = np.diag(steps)
     rows = [(function(at + move) - function(at - move)) / (2 * move.sum()) for move in moves]

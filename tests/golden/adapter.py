@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpplearn import DPP, Baskets, Mixture
+from dpplearn.data.features import Features
 from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
@@ -233,7 +234,7 @@ def of_quality(parameters: Arrays, data: Arrays) -> Result:
         1,
         problem.nonempty,
         blend=blend,
-        features=None if per_item else F,
+        features=None if per_item else Features(problem.baskets.catalogue, F[:, 1:], ()),
         ridge=float(data["ridge"]),
     )
     target: Target = quality.target(phi)

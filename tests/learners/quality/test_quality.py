@@ -104,8 +104,7 @@ def with_features(n_noise: int, seed: int = 0) -> QualityProblem:
     baskets = Baskets.from_matrix((rng.random((60, 40)) < p).astype(int))
     columns = {f"x{place}": X[:, place] for place in range(X.shape[1])}
     features = read_features({"item": range(40), **columns}, list(range(40)))
-    F = np.column_stack([np.ones(40), features.matrix])
-    return QualityProblem(baskets, 1, False, blend=Blend(np.eye(40)), features=F)
+    return QualityProblem(baskets, 1, False, blend=Blend(np.eye(40)), features=features)
 
 
 def log_evidence(problem: QualityProblem, ridge: float) -> float:
@@ -118,6 +117,6 @@ def log_evidence(problem: QualityProblem, ridge: float) -> float:
 
 def test_the_ridge_by_evidence_is_the_one_under_which_the_data_are_likeliest() -> None:
     problem = with_features(8)
-    ridge = replace(problem, by_evidence=True).with_ridge(np.zeros(0)).ridge
+    ridge = replace(problem, ridge=None).with_ridge(np.zeros(0)).ridge
     best = log_evidence(problem, ridge)
     assert all(best > log_evidence(problem, ridge * factor) for factor in (0.5, 0.9, 1.1, 2))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints, central_differences
-from dpplearn.data.features import as_features
+from dpplearn.data.features import Features, as_features
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.data.similarity import read_similarity
 from dpplearn.distributions.independent import SMOOTHING
@@ -119,19 +119,15 @@ def fit_quality(
     if ridge != EVIDENCE and not (isinstance(ridge, Real) and 0 <= float(ridge) < np.inf):
         raise InputError(f"ridge must be {EVIDENCE!r} or a number, 0 or more, got {ridge!r}")
     given = checked_baskets(baskets)
-    encoded = None if features is None else as_features(features, given.catalogue)
     problem = QualityProblem(
         given,
         threads,
         resolve_nonempty(nonempty, given),
         blend=_blend(similarity, given),
-        features=None if encoded is None else np.column_stack([np.ones(given.n_items), encoded.matrix]),
-        ridge=0.0 if ridge == EVIDENCE else float(ridge),
-        by_evidence=ridge == EVIDENCE and encoded is not None,
+        features=None if features is None else as_features(features, given.catalogue),
+        ridge=None if ridge == EVIDENCE else float(ridge),
+        smooth=smooth,
         tol=tol,
-        smooth=smooth and encoded is None,
-        names=() if encoded is None else (INTERCEPT, *encoded.names),
-        notes=() if encoded is None else encoded.notes,
     )
     learner = Learner(LEARNER, quality, never, at_end=Stop.TOLERANCE)
     return fit_task(settings.task_of(learner, problem, START), callback=callback)
@@ -177,24 +173,12 @@ class Blend:
         left = np.cumprod(1 - phi[1:])
         return np.concatenate([phi[:2], phi[2:] * left[:-1]])
 
-    def jacobian(self, phi: Floats) -> Floats:
-        """Return the derivatives of the strengths; row j is that in φ_j. Differences are exact: no φ is squared."""
-        return central_differences(self.strengths, phi, np.ones(len(phi))).reshape(len(phi), len(phi))
-
     def matrix(self, phi: Floats) -> Floats:
         """Return S."""
         S = self.base
         for share, each in zip(phi[::-1], self.similarities[::-1], strict=True):
             S = share * each + (1 - share) * S
         return S
-
-    def gradient(self, phi: Floats, G: Floats) -> Floats:
-        """Return ⟨G, ∂S/∂φ⟩ for every strength."""
-        found, S = np.zeros(len(phi)), self.base
-        for g in reversed(range(len(phi))):
-            found[g] = np.prod(1 - phi[:g]) * np.vdot(G, self.similarities[g] - S)
-            S = phi[g] * self.similarities[g] + (1 - phi[g]) * S
-        return found
 
 
 class Profile(NamedTuple):
@@ -214,14 +198,18 @@ class QualityProblem(SymmetricProblem):
     """
 
     blend: Blend = field(kw_only=True)
-    features: Floats | None = None  # F, (n_items, n_weights), a constant first; None: one weight per item
-    ridge: float = 0.0  # on the weights of features, for all baskets together
-    by_evidence: bool = False  # whether the ridge is the one of largest evidence
+    features: Features | None = None  # None: one weight per item
+    ridge: float | None = 0.0  # on the weights of features, for all baskets together; None: that of largest evidence
+    smooth: bool = False  # whether the weights of items that are returned are those of smoothed frequencies
+    smoothed: bool = False  # whether frequencies are smoothed, and so all items learned
     tol: float = 1e-12
-    smooth: bool = False  # whether the returned weights are those of smoothed frequencies
-    smoothed: bool = False  # whether the frequencies are smoothed, and so all items learned
-    names: tuple[str, ...] = ()  # of the weights of features
-    notes: tuple[str, ...] = ()  # on the features
+
+    @cached_property
+    def F(self) -> Floats:
+        """The features of every item, a constant first, (n_items, n_weights)."""
+        if self.features is None:
+            return np.eye(self.baskets.n_items)[:, self.items]
+        return np.column_stack([np.ones(self.baskets.n_items), self.features.matrix])
 
     @cached_property
     def number(self) -> float:
@@ -236,17 +224,13 @@ class QualityProblem(SymmetricProblem):
 
     def target(self, phi: Floats) -> Target:
         """Return the objective of the weights, given the strengths."""
-        m = self.baskets.frequencies()
-        m = (
-            (m * self.number + SMOOTHING) / (self.number + 2 * SMOOTHING)
-            if self.smoothed
-            else np.minimum(m, 1 - BORDER)
-        )
+        m, n = self.baskets.frequencies(), self.number
+        m = (m * n + SMOOTHING) / (n + 2 * SMOOTHING) if self.smoothed else np.minimum(m, 1 - BORDER)
         m = m[self.items] / (min(float(m.sum()), 1.0) if self.nonempty else 1.0)  # nonempty sets have at least one item
-        F = np.eye(len(m)) if self.features is None else self.features
-        penalty = np.full(F.shape[1], 0.0 if self.features is None else self.ridge / self.number)
+        penalty = np.full(self.F.shape[1], 0.0 if self.features is None else (self.ridge or 0.0) / n)
         penalty[0] = 0  # of the constant
-        return Target(self.blend.matrix(phi)[np.ix_(self.items, self.items)], m, F, penalty, self.nonempty)
+        S = self.blend.matrix(phi)[np.ix_(self.items, self.items)]
+        return Target(S, m, self.F[self.items], penalty, self.nonempty)
 
     def profile(self, phi: Floats, theta: Floats | None = None) -> Profile:
         """Return the best weights, found from θ. By the envelope theorem, their own change has no effect."""
@@ -259,17 +243,21 @@ class QualityProblem(SymmetricProblem):
 
         The derivative in S is Δ_S/n − D (L + I)⁻¹ D/c. The penalty is on all strengths but that of "uniform".
         """
+        n, penalty = self.baskets.total_weight, STRENGTH_PENALTY / self.number
         logdet, delta = sums_under_L(self.blend.matrix(phi), self.baskets, self.threads)
-        G = delta / self.baskets.total_weight
+        G = delta / n
         G[np.ix_(self.items, self.items)] -= distribution.by_similarity
-        penalty = STRENGTH_PENALTY / self.number
-        value = logdet / self.baskets.total_weight - penalty * float(self.blend.strengths(phi)[1:].sum())
-        return value, self.blend.gradient(phi, G) - penalty * self.blend.jacobian(phi)[:, 1:].sum(axis=1)
+
+        def linear(at: Floats) -> float:
+            return float(np.vdot(G, self.blend.matrix(at))) - penalty * float(self.blend.strengths(at)[1:].sum())
+
+        value = logdet / n - penalty * float(self.blend.strengths(phi)[1:].sum())
+        return value, central_differences(linear, phi, np.ones(len(phi)))  # exact: S and w are linear in every φ
 
     def kernel(self, phi: Floats, theta: Floats) -> SpectralDPP:
         """Return L = D S D; items that are not learned are in no set."""
         d = np.zeros(self.baskets.n_items)
-        d[self.items] = np.exp((theta if self.features is None else self.features @ theta) / 2)
+        d[self.items] = np.exp(self.F[self.items] @ theta / 2)
         return SpectralDPP.from_L(d[:, None] * self.blend.matrix(phi) * d)
 
     def with_ridge(self, phi: Floats) -> QualityProblem:
@@ -277,8 +265,10 @@ class QualityProblem(SymmetricProblem):
 
         ρ = γ/|θ|² with γ = Σ 1 − ρ [H⁻¹]_jj, the number of weights that the data determine. A given ridge is kept.
         """
+        if self.ridge is not None or self.features is None:
+            return self
         ridge, theta = 1.0, None
-        for _ in range(RIDGE_ROUNDS if self.by_evidence else 0):
+        for _ in range(RIDGE_ROUNDS):
             target = replace(self, ridge=ridge).target(phi)
             theta, distribution, _ = best_weights(target, theta)
             variance = np.linalg.inv(self.number * target.information(distribution)).diagonal()[1:]
@@ -287,7 +277,7 @@ class QualityProblem(SymmetricProblem):
             ridge = float(np.clip(ridge, MIN_RIDGE, MAX_RIDGE))
             if abs(ridge / before - 1) < RIDGE_TOL:
                 break
-        return replace(self, ridge=ridge) if self.by_evidence else self
+        return replace(self, ridge=ridge)
 
     def baseline(self) -> Any:
         """Promise nothing: with features, independent items can be more likely."""
@@ -301,21 +291,17 @@ class QualityProblem(SymmetricProblem):
         """Return the best weights at the strengths of the step, with standard errors."""
         phi = step.parameters["phi"]
         # The strengths were learned from plain frequencies: smoothing would bias them.
-        problem = replace(self.with_ridge(phi), smoothed=self.smooth)
-        theta, _, _ = best_weights(problem.target(phi), None if self.smooth else step.parameters["theta"])
+        smoothed = self.smooth and self.features is None
+        problem = replace(self.with_ridge(phi), smoothed=smoothed)
+        theta, _, _ = best_weights(problem.target(phi), None if smoothed else step.parameters["theta"])
         errors, of_strengths = standard_errors(problem, phi, theta)
-        of_items = self.features is None
-        weights = QualityWeights(
-            tuple(str(self.baskets.items[i]) for i in problem.items) if of_items else self.names,
-            theta,
-            errors,
-            self.blend.names,
-            self.blend.strengths(phi),
-            of_strengths,
-            None if of_items else problem.ridge,
-            of_items,
-            self.notes,
-        )
+        strengths = (self.blend.names, self.blend.strengths(phi), of_strengths)
+        if self.features is None:
+            names = tuple(str(self.baskets.items[i]) for i in problem.items)
+            weights = QualityWeights(names, theta, errors, *strengths)
+        else:
+            names = (INTERCEPT, *self.features.names)
+            weights = QualityWeights(names, theta, errors, *strengths, problem.ridge, self.features.notes)
         return Finished(problem.kernel(phi, theta), quality=weights)
 
 
@@ -376,7 +362,8 @@ def standard_errors(problem: QualityProblem, phi: Floats, theta: Floats) -> tupl
         H[p:, p:] = (H[p:, p:] + H[p:, p:].T) / 2
     found = covariance(problem.number * H, problem.number * MIN_INFORMATION)
     of_weights = np.sqrt(found.diagonal()[:p])
-    J, of_phi = problem.blend.jacobian(phi)[inside], found[p:, p:]
+    J = central_differences(problem.blend.strengths, phi, np.ones(len(phi))).reshape(len(phi), len(phi))[inside]
+    of_phi = found[p:, p:]
     unknown = ~inside | (J[np.isnan(of_phi.diagonal())] != 0).any(axis=0)
     of_strengths = np.where(unknown, np.nan, np.sqrt(np.einsum("ai,ab,bi->i", J, np.nan_to_num(of_phi), J)))
     # Given Y ≠ ∅, sets of one item each become more likely as all weights fall together, without limit.

@@ -48,8 +48,7 @@ class QualityWeights:
     strength_names: tuple[str, ...]
     strengths: Floats
     strength_errors: Floats
-    ridge: float | None  # on the weights of features; None with one weight per item
-    of_items: bool  # one weight per item
+    ridge: float | None = None  # on the weights of features; None with one weight per item
     notes: tuple[str, ...] = ()  # on the features
 
     @property
@@ -64,17 +63,13 @@ class QualityWeights:
         return [row._replace(low=max(row.low, 0.0), high=min(row.high, 1.0)) for row in rows]
 
     def __repr__(self) -> str:
-        what = count(len(self.names), "item" if self.of_items else "weight")
-        return f"QualityWeights({what}, {count(len(self.strength_names), 'strength')} of similarity)"
+        strengths = count(len(self.strength_names), "strength")
+        return f"QualityWeights({count(len(self.names), 'weight')}, {strengths} of similarity)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return weights, strengths, ridge and notes as plain values; NaN is None."""
-        rows = {"weights": self.rows, "strengths": self.strength_rows}
-        known = {
-            name: [{key: None if value != value else value for key, value in row._asdict().items()} for row in each]
-            for name, each in rows.items()
-        }
-        return {**known, "ridge": self.ridge, "notes": list(self.notes)}
+        """Return weights, strengths, ridge and notes as plain values."""
+        weights, strengths = ([row._asdict() for row in rows] for rows in (self.rows, self.strength_rows))
+        return {"weights": weights, "strengths": strengths, "ridge": self.ridge, "notes": list(self.notes)}
 
     def tables(self) -> Iterator[Part]:
         """Yield a table of the weights, the largest first, and a table of the strengths."""
