@@ -16,8 +16,8 @@ from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_att
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import log_likelihood, statistics
-from dpplearn.learners.low_rank import Active, Batch, LowRankProblem, LowRankState, Moments, Segment, gradient
-from dpplearn.learners.mixture import MixtureProblem, Parameters, Shape
+from dpplearn.learners.low_rank import LowRankProblem, LowRankState
+from dpplearn.learners.mixture import MixtureProblem, Parameters, below_diagonal
 from dpplearn.learners.posterior import NAMED, Density, ParametricKernel
 from dpplearn.learners.quality.distribution import Target
 from dpplearn.learners.quality.fit_quality import Blend, QualityProblem
@@ -175,21 +175,17 @@ def of_K(parameters: Arrays, data: Arrays) -> Result:
     return log_likelihood(kernel, stats), {"K": by_K}, {"marginals": T.diagonal(), "rotation": 2 * (T - T.T)}
 
 
-def _mixture(data: Arrays, shape: Shape) -> MixtureProblem:
-    problem = _problem(data)
-    return MixtureProblem(problem.baskets, 1, problem.nonempty, shape.segments, shape.rank, shape.attraction)
-
-
 def of_dense(parameters: Arrays, data: Arrays) -> Result:
     n, rank = parameters["U"].shape
-    shape = Shape(n, len(parameters["logits"]), rank)
+    baskets = _problem(data)
+    problem = MixtureProblem(baskets.baskets, 1, baskets.nonempty, len(parameters["logits"]), rank)
     gamma, U, A, logits = (parameters[name] for name in ("gamma", "U", "A", "logits"))
     theta = parameters.get("theta", np.zeros((1, n)))
-    at = Parameters(gamma, theta, U, A[shape.below], logits)
-    value, slope = _mixture(data, shape).value_and_gradient(at.flat(shape))
-    found = Parameters.of(slope, shape)
+    at = Parameters(gamma, theta, U, A[below_diagonal(n)], logits)
+    value, slope = problem.value_and_gradient(at.flat())
+    found = problem.parameters(slope)
     by_A = np.zeros((n, n))
-    by_A[shape.below] = found.A
+    by_A[below_diagonal(n)] = found.A
     by_name = {"gamma": found.gamma, "theta": found.theta, "U": found.U, "A": by_A, "logits": found.logits}
     return value, {name: by_name[name] for name in parameters}, {}
 
@@ -201,14 +197,11 @@ def of_low_rank(parameters: Arrays, data: Arrays) -> Result:
     repelling = int(core.trace())
     attracting = (len(core) - repelling) // 2
     assert np.array_equal(core, repelling_and_attracting(repelling, attracting))
-    active = Active.of(baskets, np.arange(len(Z)))
-    batch = Batch(np.arange(len(baskets)), baskets.weights)
-    some = [Segment(each.astype(float), float(weight)) for each, weight in zip(log_odds, weights, strict=True)]
-    by_Z = sum(gradient(single, core, repelling, active, batch, some, 1)[0])
-
     low_rank = LowRankProblem(baskets, 1, problem.nonempty, len(weights), repelling, attracting)
     assert len(low_rank.active) == len(Z)
-    at = LowRankState(0, 0, 0, weights, log_odds.astype(float), Moments.first(single))
+    by_Z = sum(low_rank.gradient(single, baskets.weights, log_odds.astype(float), weights)[0])
+
+    at = LowRankState.first(weights, log_odds, 0, single)
     found, minors = low_rank.e_step(at), low_rank.mean_log_minor(at)
     value = minors - float(weights @ low_rank.log_normalisers(at))
     whole = np.asarray(problem.log_likelihood(low_rank.kernel(at)))

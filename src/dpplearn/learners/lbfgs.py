@@ -37,32 +37,27 @@ def ascend(
     at: Point,
     first_direction: Callable[[Floats], Floats],
     rounding: Callable[[Point], float],
-    is_flat: Callable[[Point], bool] = lambda at: False,
 ) -> Iterator[Point]:
     """Yield the points after `at`, each higher than the last; end where no step ascends.
 
     `first_direction` gives the direction from the gradient while no curvature is known. `rounding` bounds the error of
-    a value: where a step promises less, or where the objective `is_flat`, the same point is yielded again, so that the
-    loop can see that nothing is left to gain.
+    a value: where a step promises less, the same point is yielded again, so that the loop can see that nothing is left
+    to gain.
     """
-    curvature = Curvature()
+    curvature, tried = Curvature(), 0
     while True:
-        if is_flat(at):
-            at = at._replace(step_size=0.0, evaluations=0)
-            yield at
-            continue
-        direction = curvature.times(at.gradient) if curvature.pairs else first_direction(at.gradient)
-        found, before = line_search(objective, at, direction, rounding(at)), 0
-        if not found.step_size and curvature.pairs:  # the remembered curvature misleads, or this is the optimum
-            before, curvature = found.evaluations, Curvature()
-            direction = first_direction(at.gradient)
-            found = line_search(objective, at, direction, rounding(at))
+        known = bool(curvature.pairs)
+        direction = curvature.times(at.gradient) if known else first_direction(at.gradient)
+        found = line_search(objective, at, direction, rounding(at))
+        tried += found.evaluations
         if found.step_size:
-            change = direction if found.step_size == 1 else found.step_size * direction
-            curvature.learn(change, at.gradient - found.gradient)
+            curvature.learn(found.step_size * direction, at.gradient - found.gradient)
+        elif known:  # the remembered curvature misleads, or this is the optimum
+            curvature = Curvature()
+            continue
         elif found.evaluations:
             return
-        at = found._replace(evaluations=before + found.evaluations)
+        at, tried = found._replace(evaluations=tried), 0
         yield at
 
 
@@ -71,7 +66,7 @@ def line_search(objective: Objective, at: Point, direction: Floats, rounding: fl
     slope = float(np.vdot(at.gradient, direction))
     step_size, tried = 1.0 if slope > rounding else 0.0, 0
     while step_size >= MIN_STEP_SIZE:
-        x = at.x + direction if step_size == 1 else at.x + step_size * direction
+        x = at.x + step_size * direction
         value, gradient = objective(x)
         tried += 1
         if value >= at.value + SUFFICIENT * step_size * slope:

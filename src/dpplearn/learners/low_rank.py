@@ -9,7 +9,7 @@ log Z_c, p_c Z (T_c + T_cᵀ), here of some segments in turn. The latter also gi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
@@ -52,173 +52,27 @@ ALWAYS = 10**9  # nanoseconds of work: a step is always worth all threads
 PRIOR_COUNT = 1.0  # baskets with an item, as frequent as in all segments together, added to those of each segment
 
 
-class Active(NamedTuple):
-    """The baskets restricted to the items that interact, as rows of Z."""
+class LowRankState(NamedTuple):
+    """The complete state of the learner, which checkpoints keep."""
 
-    items: Ints  # which they are
-    indices: Items
-    offsets: Ints
-
-    @classmethod
-    def of(cls, baskets: Baskets, items: Ints) -> Active:
-        row = np.full(baskets.n_items, -1, dtype=np.int32)
-        row[items] = np.arange(len(items))
-        rows = row[baskets.indices]
-        before = np.concatenate([[0], np.cumsum(rows >= 0)])
-        return cls(items, rows[rows >= 0], before[baskets.offsets])
-
-
-class Moments(NamedTuple):
-    """Z and the moments of its gradients in Adam."""
-
-    Z: Singles
-    mean: Singles
+    counts: Ints  # passes of EM and batches of the interaction that are done, and the seed of their order
+    weights: Floats  # (n_segments,)
+    log_odds: Floats  # (n_segments, n_items)
+    Z: Singles  # (n_active, n_columns); without columns while segments are learned alone
+    mean: Singles  # moments of the gradients of Z in Adam
     square: Singles
 
     @classmethod
-    def first(cls, Z: Singles) -> Moments:
-        return cls(Z, np.zeros_like(Z), np.zeros_like(Z))
-
-
-class Batch(NamedTuple):
-    """The baskets of a batch, and the weight in the batch of every basket."""
-
-    chosen: Ints
-    weights: Floats
-
-    @classmethod
-    def of(cls, weights: Floats, number: int, of: int, rng: np.random.Generator) -> Batch:
-        """Return one of several batches, between which the weight of every basket is divided evenly.
-
-        Each batch gets ⌊weight/of⌋; the remainder goes to batches drawn at random. `rng` must be in the same state for
-        all batches of an epoch.
-        """
-        to_all = np.floor(weights / of)
-        place = (number - rng.integers(of, size=len(weights))) % of
-        part = to_all + np.clip(weights - of * to_all - place, 0, 1)
-        return cls(np.flatnonzero(part), part)
-
-
-class Segment(NamedTuple):
-    """A segment of the batch: its log-odds on the active items, and its weight in the sum."""
-
-    log_odds: Floats
-    weight: float
-
-
-def gradient(
-    Z: Singles,
-    omega: Floats,
-    repelling: int,
-    active: Active,
-    batch: Batch,
-    segments: list[Segment],
-    threads: int | None,
-) -> tuple[list[Singles], list[Floats]]:
-    """Return the gradient of the batch mean of log det C_Y minus the weighted sum over the segments of log Z_c.
-
-    The gradient is a list of arrays to add, one per thread. The second list has the marginals of the active items in
-    each segment.
-    """
-    total = float(batch.weights.sum())
-
-    def part(share: Share) -> tuple[Singles, list[Floats]]:
-        into, rows = np.zeros_like(Z), share.among(len(batch.chosen))
-        given = (active.indices, active.offsets, *batch[::-1], rows.start, rows.stop, into)
-        loops("low_rank").add_gradient(Z, repelling, *given)
-        into /= total
-        return into, [_subtract(into, Z, omega, each) for each in segments[share.thread :: share.of]]
-
-    parts = over_threads(part, ALWAYS, threads, with_blas=True)
-    marginals: list[Floats] = [np.empty(0)] * len(segments)
-    for thread, (_, found) in enumerate(parts):
-        marginals[thread :: len(parts)] = found
-    return [into for into, _ in parts], marginals
-
-
-def _subtract(into: Singles, Z: Singles, omega: Floats, segment: Segment) -> Floats:
-    """Subtract the gradient of log Z_c and return the marginals of the segment."""
-    p = 1 / (1 + np.exp(-segment.log_odds))
-    _, T = absorbed_core(omega, single_gram(Z, p))
-    Q = Z @ (T + T.T).astype(np.float32)
-    along = np.einsum("ij,ij->i", Q, Z) / 2
-    Q *= (segment.weight * p).astype(np.float32)[:, None]
-    into -= Q
-    return np.asarray(p + p * (1 - p) * along)
-
-
-def single_gram(Z: Singles, p: Floats) -> Floats:
-    """Return Zᵀ diag(p) Z, summed in single precision."""
-    from scipy.linalg import blas
-
-    lower = blas.ssyrk(1.0, (Z * np.sqrt(p).astype(np.float32)[:, None]).T, lower=1)
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T, dtype=float)
-
-
-def adam(at: Moments, parts: list[Singles], ridge: float, step: int, steps: int) -> float:
-    """Change Z in place by one step of Adam; return the learning rate."""
-    rate = RATE * (1 + np.cos(np.pi * step / steps)) / 2
-    of_mean, of_square = 1 - DECAY ** (step + 1), 1 - SQUARE_DECAY ** (step + 1)
-    total = parts[0]
-    for other in parts[1:]:
-        total += other
-    Z, mean, square = at.Z, at.mean, at.square  # changed in place
-    slope = total - np.float32(ridge) * Z
-    mean += np.float32(1 - DECAY) * (slope - mean)
-    square += np.float32(1 - SQUARE_DECAY) * (slope**2 - square)
-    Z += np.float32(rate / of_mean) * mean / (np.sqrt(square / np.float32(of_square)) + np.float32(1e-8))
-    return float(rate)
-
-
-def damped_step(log_odds: Floats, marginals: Floats, targets: Floats) -> Floats:
-    """Return the log-odds moved so that the marginals come nearer to those of the targets."""
-    kept = np.clip(marginals, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
-    far = targets - (np.log(kept) - np.log1p(-kept))
-    return np.asarray(log_odds + DAMPING * np.clip(far, -MAX_CHANGE, MAX_CHANGE))
-
-
-def shrunk_log_odds(counts: Floats, shares: Floats, p: Floats) -> Floats:
-    """Return the log-odds of t_ci = p_i (N_ci + s)/(n_c p_i + s/m_c), m_c the relative basket size of segment c."""
-    size = np.maximum(counts.sum(axis=1) / np.maximum(shares * p.sum(), np.finfo(float).tiny), 1e-6)
-    with_item = counts + PRIOR_COUNT
-    without = shares[:, None] + PRIOR_COUNT / (size[:, None] * p) - with_item
-    return np.asarray(np.log(with_item) - np.log(np.maximum(without, PRIOR_COUNT)))
-
-
-@dataclass(frozen=True)
-class LowRankState:
-    """The complete state of the learner, which checkpoints keep. Arrays change as learning goes on."""
-
-    passes: int  # of EM, done
-    batches: int  # of the interaction, done
-    seed: int  # of the order of baskets and segments
-    weights: Floats  # (n_segments,)
-    log_odds: Floats  # (n_segments, n_items)
-    factors: Moments | None = None  # Z of the active items; None while segments are learned alone
-
-    def with_factors(self, problem: LowRankProblem) -> LowRankState:
-        """Return the state with small random numbers for Z."""
-        Z = random_rows(len(problem.active), problem.columns, np.random.default_rng(self.seed))
-        return replace(self, factors=Moments.first(Z))
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> LowRankState:
-        passes, batches, seed = arrays["place"].tolist()
-        factors = Moments(*(np.array(arrays[name]) for name in Moments._fields)) if "Z" in arrays else None
-        return cls(passes, batches, seed, arrays["weights"], np.array(arrays["log_odds"]), factors)
-
-    @property
-    def arrays(self) -> Arrays:
-        place = np.array([self.passes, self.batches, self.seed])
-        kept = {"place": place, "weights": self.weights, "log_odds": self.log_odds}
-        return kept if self.factors is None else {**kept, **self.factors._asdict()}
+    def first(cls, weights: Floats, log_odds: Floats, passes: int, Z: Singles) -> LowRankState:
+        """Return the state before any batch."""
+        counts = np.array([passes, 0, crc32(log_odds.tobytes())])
+        return cls(counts, weights, log_odds.astype(float), Z.copy(), np.zeros_like(Z), np.zeros_like(Z))
 
     def copy(self) -> LowRankState:
-        return self.from_arrays(self.arrays)
+        return LowRankState(*map(np.array, self))
 
 
-@dataclass(frozen=True)
-class EStep:
+class EStep(NamedTuple):
     """New weights of the segments, and target log-odds of their marginals.
 
     `log_sum` is the mean of log Σ_c π_c exp(log_odds_c·x_Y)/Z_c, under the distribution: the log-likelihood without the
@@ -264,19 +118,35 @@ class LowRankProblem(Problem):
         found = np.flatnonzero(counts >= MIN_COUNT)
         return found if len(found) > 1 and self.columns else found[:0]
 
+    @cached_property
+    def active_sets(self) -> tuple[Items, Ints]:
+        """The baskets restricted to the items that interact: rows of Z, and where each basket begins."""
+        row = np.full(self.baskets.n_items, -1, dtype=np.int32)
+        row[self.active] = np.arange(len(self.active))
+        rows = row[self.baskets.indices]
+        before = np.concatenate([[0], np.cumsum(rows >= 0)])
+        return rows[rows >= 0], before[self.baskets.offsets]
+
     @property
     def n_batches(self) -> int:
         return EPOCHS * BATCHES if len(self.active) else 0
 
     def baseline(self) -> Segments:
-        return _of_segments(np.ones(1), independent_log_odds(self)[None])
+        log_odds = independent_log_odds(self)[None]
+        return Segments.low_rank(np.ones(1), log_odds, np.zeros((log_odds.shape[1], 0)), np.zeros((0, 0)))
 
     def initial(self, name: str, rng: np.random.Generator) -> LowRankState:
         log_odds = np.tile(_logit(self.frequencies), (self.segments, 1))
         if self.segments > 1:
             spread = np.linspace(-SPREAD, SPREAD, self.segments)[:, None]
             log_odds += NOISE * rng.standard_normal(log_odds.shape) + spread
-        return self.start_from(_of_segments(np.full(self.segments, 1 / self.segments), log_odds))
+        weights, alone = np.full(self.segments, 1 / self.segments), np.zeros((len(self.active), 0), dtype=np.float32)
+        return LowRankState.first(weights, log_odds.astype(np.float32), 0, alone)
+
+    def random_Z(self, rng: np.random.Generator) -> Singles:
+        """Return small random rows of the active items."""
+        small = ROW_LENGTH / np.sqrt(max(self.columns / 2, 1))
+        return np.asarray(small * rng.standard_normal((len(self.active), self.columns)), dtype=np.float32)
 
     def adapted(self, model: Mixture, rng: np.random.Generator) -> Segments:
         """Return the segments of a model; where it has other columns than wanted, Z is random."""
@@ -284,33 +154,29 @@ class LowRankProblem(Problem):
         kernel = kernel.with_segments(self.segments, VARIANT_NOISE, rng)
         known = kernel.factors
         if known is not None and np.array_equal(known.core[0], self.core):
-            Z = known.Z
-        else:
-            Z = np.zeros((kernel.n_items, self.columns), dtype=np.float32)
-            Z[self.active] = random_rows(len(self.active), self.columns, rng)
-        return Segments.low_rank(kernel.weights, kernel.log_odds, Z, self.core)
+            return Segments.low_rank(kernel.weights, kernel.log_odds, known.Z, self.core)
+        return self.segments_of(kernel.weights, kernel.log_odds, self.random_Z(rng))
 
     def start_from(self, kernel: Segments) -> LowRankState:
-        """Return the state with the segments of a kernel; if it has columns, its segments are not learned alone."""
-        seed = crc32(kernel.log_odds.tobytes())
-        at = LowRankState(0, 0, seed, kernel.weights, kernel.log_odds.astype(float))
-        known = kernel.factors
-        if known is None or not known.rank:
-            return at
-        return replace(at, passes=EM_PASSES, factors=Moments.first(known.Z[self.active].copy()))
+        """Return the state with the segments of a kernel, which are not learned alone if some items interact."""
+        assert kernel.factors is not None  # as `adapted` returns it
+        passes, columns = (EM_PASSES, self.columns) if len(self.active) else (0, 0)
+        return LowRankState.first(kernel.weights, kernel.log_odds, passes, kernel.factors.Z[self.active, :columns])
 
     def resumed(self, schedule: Arrays) -> LowRankState | None:
-        at = LowRankState.from_arrays(schedule)
         same_columns = schedule["columns"].tolist() == [self.repelling, self.attracting]
-        return at if same_columns and at.log_odds.shape == (self.segments, self.baskets.n_items) else None
+        if not same_columns or schedule["log_odds"].shape != (self.segments, self.baskets.n_items):
+            return None
+        return LowRankState(**{name: schedule[name] for name in LowRankState._fields})
+
+    def segments_of(self, weights: Floats, log_odds: Floats, Z: Singles) -> Segments:
+        """Return segments with the rows Z of the active items."""
+        whole = np.zeros((log_odds.shape[1], Z.shape[1]), dtype=np.float32)
+        whole[self.active] = Z
+        return Segments.low_rank(weights, log_odds, whole, self.core[: Z.shape[1], : Z.shape[1]])
 
     def kernel(self, at: LowRankState) -> Segments:
-        """Return the kernel of a state."""
-        columns = 0 if at.factors is None else self.columns
-        Z = np.zeros((at.log_odds.shape[1], columns), dtype=np.float32)
-        if at.factors is not None:
-            Z[self.active] = at.factors.Z
-        return Segments.low_rank(at.weights, at.log_odds, Z, self.core[:columns, :columns])
+        return self.segments_of(at.weights, at.log_odds, at.Z)
 
     def e_step(self, at: LowRankState, temperature: float = 1.0) -> EStep:
         """Pass once over the baskets.
@@ -336,24 +202,52 @@ class LowRankProblem(Problem):
     def log_normalisers(self, at: LowRankState) -> Floats:
         """Return log Z_c = Σ log(1 + e^l) + log det(I + S_c Ω) of every segment."""
         found = np.logaddexp(0, at.log_odds).sum(axis=1)
-        if at.factors is None:
-            return np.asarray(found)
-        Z, active = at.factors.Z.astype(float), self.active
+        Z, log_odds = at.Z.astype(float), at.log_odds[:, self.active]
 
         def part(share: Share) -> None:
             for c in range(share.thread, len(found), share.of):
-                p = 1 / (1 + np.exp(-at.log_odds[c, active]))
-                found[c] += absorbed_core(self.core, weighted_gram(Z, p))[0]
+                found[c] += absorbed_core(self.core, weighted_gram(Z, 1 / (1 + np.exp(-log_odds[c]))))[0]
 
-        over_threads(part, ALWAYS, self.threads, with_blas=True)
+        if Z.shape[1]:
+            over_threads(part, ALWAYS, self.threads, with_blas=True)
         return np.asarray(found)
 
     def mean_log_minor(self, at: LowRankState) -> float:
         """Return the mean of log det C_Y over the baskets."""
-        baskets = self.baskets
-        interaction = self.kernel(at).components.interaction
-        each = interaction.log_minors(baskets, self.threads)[:, 0]
-        return float(each @ baskets.weights / baskets.total_weight)
+        each = self.kernel(at).components.interaction.log_minors(self.baskets, self.threads)[:, 0]
+        return float(each @ self.baskets.weights / self.baskets.total_weight)
+
+    def gradient(self, Z: Singles, batch: Floats, log_odds: Floats, weights: Floats) -> tuple[list[Singles], Floats]:
+        """Return the gradient of the batch mean of log det C_Y minus Σ_c w_c log Z_c.
+
+        `batch` is the weight of every basket in the batch. `log_odds`, (m, n_active), and the weights w are of some
+        segments. The gradient is a list of arrays to add, one per thread. The second result has the marginals of the
+        active items in each of the segments.
+        """
+        indices, offsets = self.active_sets
+        chosen, total, marginals = np.flatnonzero(batch), float(batch.sum()), np.empty_like(log_odds)
+
+        def part(share: Share) -> Singles:
+            into, rows = np.zeros_like(Z), share.among(len(chosen))
+            loops("low_rank").add_gradient(
+                Z, self.repelling, indices, offsets, batch, chosen, rows.start, rows.stop, into
+            )
+            into /= total
+            for c in range(share.thread, len(weights), share.of):
+                marginals[c] = self._subtract(into, Z, log_odds[c], weights[c])
+            return into
+
+        return over_threads(part, ALWAYS, self.threads, with_blas=True), marginals
+
+    def _subtract(self, into: Singles, Z: Singles, log_odds: Floats, weight: float) -> Floats:
+        """Subtract the gradient of log Z_c and return the marginals of the segment."""
+        p = 1 / (1 + np.exp(-log_odds))
+        _, T = absorbed_core(self.core, single_gram(Z, p))
+        Q = Z @ (T + T.T).astype(np.float32)
+        along = np.einsum("ij,ij->i", Q, Z) / 2
+        Q *= (weight * p).astype(np.float32)[:, None]
+        into -= Q
+        return np.asarray(p + p * (1 - p) * along)
 
     def facts(self) -> dict[str, Any]:
         return {"segments": self.segments, "rank": self.repelling, "attraction": self.attracting > 0}
@@ -366,10 +260,27 @@ class LowRankProblem(Problem):
         return float(of_Z + tables + 3 * self.baskets.indices.nbytes)
 
 
-def random_rows(n: int, columns: int, rng: np.random.Generator) -> Singles:
-    """Return small random rows of Z."""
-    small = ROW_LENGTH / np.sqrt(max(columns / 2, 1))
-    return np.asarray(small * rng.standard_normal((n, columns)), dtype=np.float32)
+def single_gram(Z: Singles, p: Floats) -> Floats:
+    """Return Zᵀ diag(p) Z, summed in single precision."""
+    from scipy.linalg import blas
+
+    lower = blas.ssyrk(1.0, (Z * np.sqrt(p).astype(np.float32)[:, None]).T, lower=1)
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T, dtype=float)
+
+
+def damped_step(log_odds: Floats, marginals: Floats, targets: Floats) -> Floats:
+    """Return the log-odds moved so that the marginals come nearer to those of the targets."""
+    kept = np.clip(marginals, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+    far = targets - (np.log(kept) - np.log1p(-kept))
+    return np.asarray(log_odds + DAMPING * np.clip(far, -MAX_CHANGE, MAX_CHANGE))
+
+
+def shrunk_log_odds(counts: Floats, shares: Floats, p: Floats) -> Floats:
+    """Return the log-odds of t_ci = p_i (N_ci + s)/(n_c p_i + s/m_c), m_c the relative basket size of segment c."""
+    size = np.maximum(counts.sum(axis=1) / np.maximum(shares * p.sum(), np.finfo(float).tiny), 1e-6)
+    with_item = counts + PRIOR_COUNT
+    without = shares[:, None] + PRIOR_COUNT / (size[:, None] * p) - with_item
+    return np.asarray(np.log(with_item) - np.log(np.maximum(without, PRIOR_COUNT)))
 
 
 def columns_of(model: Mixture) -> tuple[int, int] | None:
@@ -386,11 +297,6 @@ def columns_of(model: Mixture) -> tuple[int, int] | None:
     return (repelling, attracting) if np.array_equal(interaction.core, usual[None]) else None
 
 
-def _of_segments(weights: Floats, log_odds: Floats) -> Segments:
-    """Return segments of independent items."""
-    return Segments.low_rank(weights, log_odds, np.zeros((log_odds.shape[1], 0)), np.zeros((0, 0)))
-
-
 def _logit(p: Floats) -> Floats:
     return np.asarray(np.log(p / (1 - p)))
 
@@ -398,69 +304,93 @@ def _logit(p: Floats) -> Floats:
 def low_rank(start: LowRankState, problem: LowRankProblem) -> Iterator[Step]:
     """Learn segments of independent items first, then the interaction of items together with the segments.
 
-    A start with `batches` or `passes` continues the schedule there.
+    A start in the middle of the schedule continues it.
     """
     at = start.copy()
-    while at.factors is None:
+    while not at.Z.shape[1]:
+        passes, _, seed = at.counts.tolist()
         found = problem.e_step(at)
         yield step_at(at, problem, found.log_sum)
-        if at.passes == EM_PASSES:
+        if passes == EM_PASSES:
+            if not len(problem.active):
+                return
+            Z = problem.random_Z(np.random.default_rng(seed))
+            at = at._replace(Z=Z, mean=np.zeros_like(Z), square=np.zeros_like(Z))
             break
-        if at.passes < TEMPERED_PASSES:
-            found = problem.e_step(at, MIN_TEMPERATURE + (1 - MIN_TEMPERATURE) * at.passes / TEMPERED_PASSES)
-        at = replace(at, passes=at.passes + 1, weights=found.weights, log_odds=found.targets)
-    if len(problem.active):
-        yield from learn_interaction(at if at.factors is not None else at.with_factors(problem), problem)
+        if passes < TEMPERED_PASSES:
+            found = problem.e_step(at, MIN_TEMPERATURE + (1 - MIN_TEMPERATURE) * passes / TEMPERED_PASSES)
+        at.counts[0] += 1
+        at = at._replace(weights=found.weights, log_odds=found.targets)
+    inactive = np.setdiff1d(np.arange(problem.baskets.n_items), problem.active)
+    rate = 0.0
+    while True:
+        found = problem.e_step(at)
+        yield step_at(at, problem, found.log_sum + problem.mean_log_minor(at), rate)
+        if at.counts[1] == problem.n_batches:
+            return
+        at = at._replace(weights=found.weights)
+        at.log_odds[:, inactive] = found.targets[:, inactive]
+        for _ in range(BATCHES_PER_E_STEP):
+            rate = change_by_batch(at, problem, found.targets)
 
 
 def step_at(at: LowRankState, problem: LowRankProblem, log_likelihood: float, rate: float = 0.0) -> Step:
     """Return the step with a copy of the state."""
     now = at.copy()
-    done, all_ = (p + BATCH_COST * b for p, b in ((at.passes, at.batches), (EM_PASSES, problem.n_batches)))
-    schedule = {**now.arrays, "columns": np.array([problem.repelling, problem.attracting])}
-    return Step(partial(problem.kernel, now), log_likelihood, rate, 1, share=done / all_, schedule=schedule)
+    passes, batches, _ = now.counts.tolist()
+    share = (passes + BATCH_COST * batches) / (EM_PASSES + BATCH_COST * problem.n_batches)
+    schedule = {**now._asdict(), "columns": np.array([problem.repelling, problem.attracting])}
+    return Step(partial(problem.kernel, now), log_likelihood, rate, 1, share=share, schedule=schedule)
 
 
-def learn_interaction(at: LowRankState, problem: LowRankProblem) -> Iterator[Step]:
-    """Yield the steps from a state whose segments have been learned; each is several batches."""
-    active, rate = Active.of(problem.baskets, problem.active), 0.0
-    inactive = np.setdiff1d(np.arange(problem.baskets.n_items), problem.active)
-    while True:
-        found = problem.e_step(at)
-        yield step_at(at, problem, found.log_sum + problem.mean_log_minor(at), rate)
-        if at.batches == problem.n_batches:
-            return
-        at = replace(at, weights=found.weights)
-        at.log_odds[:, inactive] = found.targets[:, inactive]
-        for _ in range(BATCHES_PER_E_STEP):
-            rate = change_by_batch(at, problem, active, found.targets[:, problem.active])
-            at = replace(at, batches=at.batches + 1)
-
-
-def change_by_batch(at: LowRankState, problem: LowRankProblem, active: Active, targets: Floats) -> float:
+def change_by_batch(at: LowRankState, problem: LowRankProblem, targets: Floats) -> float:
     """Change Z, and the log-odds of some segments, in place by one batch; return the learning rate."""
-    factors, (epoch, number) = at.factors, divmod(at.batches, BATCHES)
-    assert factors is not None
-    batch = Batch.of(problem.baskets.weights, number, BATCHES, np.random.default_rng([at.seed, 0, epoch]))
-    if not len(batch.chosen):  # few baskets leave some batches without one
+    _, done, seed = at.counts.tolist()
+    at.counts[1] += 1
+    epoch, number = divmod(done, BATCHES)
+    batch = batch_weights(problem.baskets.weights, number, BATCHES, np.random.default_rng([seed, 0, epoch]))
+    if not batch.any():  # few baskets leave some batches without one
         return 0.0
-    turn = segments_of_batch(at)
-    scale = len(at.weights) / len(turn)
-    segments = [Segment(at.log_odds[c, problem.active], float(scale * at.weights[c])) for c in turn]
-    parts, found = gradient(factors.Z, problem.core, problem.repelling, active, batch, segments, problem.threads)
-    for c, segment, marginals in zip(turn, segments, found, strict=True):
-        at.log_odds[c, problem.active] = damped_step(segment.log_odds, marginals, targets[c])
-    return adam(factors, parts, RIDGE / problem.baskets.total_weight, at.batches, problem.n_batches)
+    turn = np.array(segments_of_batch(len(at.weights), done, seed))
+    log_odds, weights = at.log_odds[np.ix_(turn, problem.active)], at.weights[turn] * (len(at.weights) / len(turn))
+    parts, marginals = problem.gradient(at.Z, batch, log_odds, weights)
+    at.log_odds[np.ix_(turn, problem.active)] = damped_step(log_odds, marginals, targets[np.ix_(turn, problem.active)])
+    return adam(at, parts, RIDGE / problem.baskets.total_weight, done, problem.n_batches)
 
 
-def segments_of_batch(at: LowRankState) -> list[int]:
-    """Return the segments whose normalisers this batch computes; every segment gets its turn equally often."""
-    m = len(at.weights)
+def batch_weights(weights: Floats, number: int, of: int, rng: np.random.Generator) -> Floats:
+    """Return the weights in one of several batches, between which the weight of every basket is divided evenly.
+
+    Each batch gets ⌊weight/of⌋; the remainder goes to batches drawn at random. `rng` must be in the same state for all
+    batches of an epoch.
+    """
+    to_all = np.floor(weights / of)
+    place = (number - rng.integers(of, size=len(weights))) % of
+    return np.asarray(to_all + np.clip(weights - of * to_all - place, 0, 1))
+
+
+def segments_of_batch(m: int, batch: int, seed: int) -> list[int]:
+    """Return the segments whose normalisers a batch computes; every segment gets its turn equally often."""
     at_a_time = min(SEGMENTS_PER_BATCH, m)
-    first = at.batches * at_a_time
+    first = batch * at_a_time
     found = (
         int(c)
         for round_ in range(first // m, (first + at_a_time - 1) // m + 1)
-        for c in np.random.default_rng([at.seed, 1, round_]).permutation(m)
+        for c in np.random.default_rng([seed, 1, round_]).permutation(m)
     )
     return list(islice(found, first % m, first % m + at_a_time))
+
+
+def adam(at: LowRankState, parts: list[Singles], ridge: float, step: int, steps: int) -> float:
+    """Change Z in place by one step of Adam; return the learning rate."""
+    rate = RATE * (1 + np.cos(np.pi * step / steps)) / 2
+    of_mean, of_square = 1 - DECAY ** (step + 1), 1 - SQUARE_DECAY ** (step + 1)
+    total = parts[0]
+    for other in parts[1:]:
+        total += other
+    Z, mean, square = at.Z, at.mean, at.square  # changed in place
+    slope = total - np.float32(ridge) * Z
+    mean += np.float32(1 - DECAY) * (slope - mean)
+    square += np.float32(1 - SQUARE_DECAY) * (slope**2 - square)
+    Z += np.float32(rate / of_mean) * mean / (np.sqrt(square / np.float32(of_square)) + np.float32(1e-8))
+    return float(rate)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import islice
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property, lru_cache, partial
+from itertools import chain, islice
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dpplearn.arrays import EPSILON, Floats, Ints
+from dpplearn.arrays import EPSILON, Floats, Ints, read_only
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.distributions.components import softmax
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.statistics import (
     Normalisers,
@@ -54,51 +55,17 @@ FIRST_STEP = 0.3  # length of the first step, in the scaled parameters
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Numbers of items, segments and columns of U, and whether items attract."""
-
-    n_items: int
-    segments: int
-    rank: int
-    attraction: bool = True
-
-    @property
-    def interacts(self) -> bool:
-        """Whether items of a segment interact."""
-        return self.rank > 0 or self.attraction
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        n = self.n_items
-        theta = self.segments * n if self.segments > 1 else 0
-        return n, theta, n * self.rank, n * (n - 1) // 2 if self.attraction else 0, self.segments
-
-    @cached_property
-    def below(self) -> tuple[Ints, Ints]:
-        """Rows and columns of the entries of A, row after row."""
-        rows, columns = np.tril_indices(self.n_items, -1)
-        return rows.astype(np.int64), columns.astype(np.int64)
-
-
-@dataclass(frozen=True)
 class Parameters:
     """The parameters γ, θ, U and A, and the logits of the mixing weights."""
 
     gamma: Floats  # (n_items,)
-    theta: Floats  # (segments, n_items)
+    theta: Floats  # (n_segments, n_items), 0 for a single segment
     U: Floats  # (n_items, rank)
     A: Floats  # (n_items (n_items − 1)/2,), or empty; below the diagonal of the skew part, row after row
-    logits: Floats  # (segments,)
+    logits: Floats  # (n_segments,)
 
-    def flat(self, shape: Shape) -> Floats:
-        theta = self.theta if shape.segments > 1 else self.theta[:0]
-        return np.concatenate([self.gamma, theta.ravel(), self.U.ravel(), self.A, self.logits])
-
-    @classmethod
-    def of(cls, x: Floats, shape: Shape) -> Parameters:
-        n, m = shape.n_items, shape.segments
-        gamma, theta, U, A, logits = np.split(x, np.cumsum(shape.sizes)[:-1])
-        return cls(gamma, theta.reshape(m, n) if m > 1 else np.zeros((1, n)), U.reshape(n, shape.rank), A, logits)
+    def flat(self) -> Floats:
+        return np.concatenate([self.gamma, self.theta.ravel(), self.U.ravel(), self.A, self.logits])
 
     @property
     def log_odds(self) -> Floats:
@@ -106,35 +73,43 @@ class Parameters:
 
     @property
     def weights(self) -> Floats:
-        p = np.exp(self.logits - self.logits.max())
-        return np.asarray(p / p.sum())
+        return softmax(self.logits)
 
-    def interaction(self, shape: Shape) -> Floats:
+    def interaction(self) -> Floats:
+        """Return C = I + U Uᵀ + A."""
         C = self.U @ self.U.T
         C.flat[:: len(C) + 1] += 1
         if self.A.size:
-            rows, columns = shape.below
+            rows, columns = below_diagonal(len(C))
             C[rows, columns] += self.A
             C[columns, rows] -= self.A
         return C
 
-    def kernel(self, shape: Shape) -> Segments:
-        return Segments.dense(self.weights, self.log_odds, self.interaction(shape) - np.eye(shape.n_items))
+    def kernel(self) -> Segments:
+        C = self.interaction()
+        return Segments.dense(self.weights, self.log_odds, C - np.eye(len(C)))
 
     @classmethod
-    def from_kernel(cls, kernel: Segments, shape: Shape) -> Parameters:
-        """Return the parameters of a kernel whose segments share an interaction, truncated to the shape.
+    def from_kernel(cls, kernel: Segments, rank: int, *, attraction: bool) -> Parameters:
+        """Return the parameters of a kernel whose segments share an interaction, truncated to the rank.
 
         U are the leading eigenvectors of the symmetric part of the interaction; γ is what leaves the least penalty.
         """
         X = kernel.X
         excess, V = np.linalg.eigh((X + X.T) / 2)
-        kept = slice(len(X) - shape.rank, None)
+        kept = slice(max(len(X) - rank, 0), None)
         U = V[:, kept] * np.sqrt(np.maximum(excess[kept], 0))
-        A = ((X - X.T) / 2)[shape.below] if shape.attraction else np.zeros(0)
+        A = ((X - X.T) / 2)[below_diagonal(len(X))] if attraction else np.zeros(0)
         log_odds = np.clip(kernel.log_odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
-        gamma = _common(log_odds) if kernel.n_segments > 1 else log_odds[0] / 2
+        gamma = _common(log_odds) if len(log_odds) > 1 else log_odds[0] / 2
         return cls(gamma, log_odds - 2 * gamma, U, A, np.log(np.maximum(kernel.weights, MIN_WEIGHT)))
+
+
+@lru_cache(maxsize=4)
+def below_diagonal(n: int) -> tuple[Ints, Ints]:
+    """Return the rows and columns of the entries of A, row after row."""
+    rows, columns = np.tril_indices(n, -1)
+    return read_only(rows.astype(np.int64)), read_only(columns.astype(np.int64))
 
 
 def _common(log_odds: Floats) -> Floats:
@@ -150,15 +125,6 @@ def _common(log_odds: Floats) -> Floats:
 def _pseudo_baskets(at: Parameters) -> float:
     """Return the log-likelihood of half a basket with and half a basket without each item, at odds e^{2γ}."""
     return float((at.gamma - np.logaddexp(0, 2 * at.gamma)).sum())
-
-
-def random_parameters(shape: Shape, log_odds: Floats, rng: np.random.Generator) -> Parameters:
-    """Return independent items with small random deviations between segments and random interactions."""
-    n, m, r = shape.n_items, shape.segments, shape.rank
-    theta = NOISE * rng.standard_normal((m, n)) + np.linspace(-SPREAD, SPREAD, m)[:, None]
-    U = NOISE * rng.standard_normal((n, r)) / np.sqrt(max(r, 1))
-    A = NOISE * rng.standard_normal(n * (n - 1) // 2 if shape.attraction else 0) / np.sqrt(n)
-    return Parameters(log_odds / 2, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
 
 
 def with_pairs(at: Parameters, baskets: AnyBaskets, expected: Floats) -> Parameters:
@@ -195,16 +161,12 @@ def repelling_directions(observed: Floats, expected: Floats, rank: int) -> Float
     return np.asarray(vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0)))
 
 
-class MixtureStart(NamedTuple):
-    """Initial parameters, and whether they are random."""
-
-    parameters: Parameters
-    random: bool = False
-
-
 @dataclass(frozen=True, eq=False)
 class MixtureProblem(Problem):
-    """The baskets and their distribution, and the shape of the mixture."""
+    """The baskets and their distribution, and the shape of the mixture.
+
+    A learner starts from parameters, and whether they are random.
+    """
 
     segments: int = 10
     rank: int = 20
@@ -213,78 +175,71 @@ class MixtureProblem(Problem):
 
     model_type: ClassVar[Any] = Mixture
 
-    @cached_property
-    def shape(self) -> Shape:
-        n = self.baskets.n_items
-        return Shape(n, self.segments, min(self.rank, n), self.attraction)
+    def parameters(self, x: Floats) -> Parameters:
+        """Return the parameters that `Parameters.flat` has made a vector."""
+        n, m, r = self.baskets.n_items, self.segments, min(self.rank, self.baskets.n_items)
+        pairs = n * (n - 1) // 2 if self.attraction else 0
+        gamma, theta, U, A, logits = np.split(x, np.cumsum([n, m * n, n * r, pairs]))
+        return Parameters(gamma, theta.reshape(m, n), U.reshape(n, r), A, logits)
 
-    def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
-        """Return the mean log-likelihood minus penalties, and its gradient; −inf where numbers overflow."""
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value, gradient = self._at(x)
-        return (value, gradient) if np.isfinite(value) else (-np.inf, gradient)
+    def kernel(self, x: Floats) -> Segments:
+        return self.parameters(x).kernel()
 
     def penalties(self, at: Parameters) -> float:
         """Return the penalties per basket."""
-        total = self._of_segments(at) + self._of_interaction(at) - _pseudo_baskets(at)
-        return total / self.baskets.total_weight
+        of_interaction = REPULSION_PENALTY * np.vdot(at.U, at.U) + ATTRACTION_PENALTY * np.vdot(at.A, at.A)
+        squares = SEGMENT_PENALTY / 2 * np.vdot(at.theta, at.theta) + of_interaction
+        return float(self.penalised * squares - _pseudo_baskets(at)) / self.baskets.total_weight
 
-    def _of_segments(self, at: Parameters) -> float:
-        sum_of_squares = float(np.vdot(at.theta, at.theta)) if self.shape.segments > 1 else 0.0
-        return self.penalised * SEGMENT_PENALTY / 2 * sum_of_squares
+    def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
+        """Return the mean log-likelihood minus penalties, and its gradient; −inf where numbers overflow."""
+        at = self.parameters(x)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            log_likelihood, gradient = self._at(at)
+            value = log_likelihood - self.penalties(at)
+        return (value, gradient) if np.isfinite(value) else (-np.inf, gradient)
 
-    def _of_interaction(self, at: Parameters) -> float:
-        return self.penalised * (
-            REPULSION_PENALTY * float(np.vdot(at.U, at.U)) + ATTRACTION_PENALTY * float(at.A @ at.A)
-        )
-
-    def _at(self, x: Floats) -> tuple[float, Floats]:
-        shape, n = self.shape, self.baskets.total_weight
-        at = Parameters.of(x, shape)
-        log_odds, pi = at.log_odds, at.weights
-        C = at.interaction(shape) if shape.interacts else None
+    def _at(self, at: Parameters) -> tuple[float, Floats]:
+        """Return the mean log-likelihood, and the gradient of the value."""
+        n, log_odds, pi, penalised = self.baskets.total_weight, at.log_odds, at.weights, self.penalised
+        C = at.interaction() if at.U.size or at.A.size else None
         norms = of_items(log_odds) if C is None else normalisers(C, log_odds, self.threads)
         segments = segment_sums(log_odds, np.log(pi) - norms.log_Z, self.baskets, self.threads)
-        value, empty = segments.log_sum, np.zeros(shape.segments)
+        value, empty = segments.log_sum, np.zeros(len(pi))
         if self.nonempty:
             of_empty = pi * np.exp(-norms.log_Z)  # P(c, ∅)
             value -= n * np.log1p(-of_empty.sum())
             empty = n / (1 - of_empty.sum()) * of_empty  # R⁰_c
         R = segments.shares + empty
-        counts, expected = segments.counts, R[:, None] * norms.marginals  # (segments, n_items)
-        clipped = np.abs(2 * at.gamma + at.theta) > MAX_LOG_ODDS
-        if clipped.any():
-            counts, expected = np.where(clipped, 0, counts), np.where(clipped, 0, expected)
-        gamma = 2 * (counts.sum(axis=0) - expected.sum(axis=0)) - np.tanh(at.gamma)
-        theta = counts - expected - self.penalised * SEGMENT_PENALTY * at.theta
+        excess = segments.counts - R[:, None] * norms.marginals  # of observed over expected items
+        excess[np.abs(2 * at.gamma + at.theta) > MAX_LOG_ODDS] = 0  # where log-odds are clipped
+        gamma = 2 * excess.sum(axis=0) - np.tanh(at.gamma)
+        theta = excess - penalised * SEGMENT_PENALTY * at.theta if len(pi) > 1 else np.zeros_like(at.theta)
         logits = R - pi * (n + empty.sum())
-        value += _pseudo_baskets(at)
-        value -= self._of_segments(at)
         U, A = at.U, at.A
         if C is not None and isinstance(norms, Normalisers):
             minors = minor_sums(C, self.baskets, self.threads)
-            value += minors.logdet - self._of_interaction(at)
+            value += minors.logdet
             G = minors.delta - norms.weighted_sum(R).T  # with Σ_c R_c D_c H_c D_c
-            U = (G + G.T) @ at.U - 2 * self.penalised * REPULSION_PENALTY * at.U
-            A = (G - G.T)[shape.below] - 2 * self.penalised * ATTRACTION_PENALTY * at.A if at.A.size else at.A
-        return value / n, Parameters(gamma, theta, U, A, logits).flat(shape) / n
+            U = (G + G.T) @ U - 2 * penalised * REPULSION_PENALTY * U
+            A = (G - G.T)[below_diagonal(len(C))] - 2 * penalised * ATTRACTION_PENALTY * A if A.size else A
+        return value / n, Parameters(gamma, theta, U, A, logits).flat() / n
 
     @cached_property
     def scale(self) -> Floats:
         """The scale of the search: about the root of the second derivative in each parameter, for equal segments."""
-        shape, n, m = self.shape, self.baskets.total_weight, self.segments
+        n, m, rank = self.baskets.total_weight, self.segments, min(self.rank, self.baskets.n_items)
         p = chances(self.baskets.frequencies(), n, smoothing=SMOOTHING)
         size, variance = p.sum(), p * (1 - p)
-        rows, columns = shape.below
+        rows, columns = below_diagonal(len(p)) if self.attraction else (np.zeros(0, dtype=np.int64),) * 2
         U = np.sqrt(p * size / (1 + size) + 2 * (REPULSION_PENALTY + 1) / n)
-        A = np.sqrt(p[rows] * p[columns] + ATTRACTION_PENALTY / n)
         return Parameters(
             gamma=np.sqrt(4 * variance + 1 / n),
             theta=np.tile(np.sqrt(variance / m + SEGMENT_PENALTY / n), (m, 1)),
-            U=np.tile(U[:, None], shape.rank),
-            A=A if shape.attraction else A[:0],
+            U=np.tile(U[:, None], rank),
+            A=np.sqrt(p[rows] * p[columns] + ATTRACTION_PENALTY / n),
             logits=np.full(m, np.sqrt(max((1 - 1 / m) / m, 1 / n))),
-        ).flat(shape)
+        ).flat()
 
     def expected_pairs(self, at: Parameters) -> Floats:
         """Return the pair counts that the segments imply if items of a segment are independent."""
@@ -300,18 +255,23 @@ class MixtureProblem(Problem):
     def objective(self, kernel: Segments) -> float:
         n = self.baskets.n_items
         whole = replace(self, segments=kernel.n_segments, rank=n, attraction=True)  # with room for any kernel
-        at = Parameters.from_kernel(kernel, whole.shape)
-        return whole.value_and_gradient(at.flat(whole.shape))[0]
+        return whole.value_and_gradient(Parameters.from_kernel(kernel, n, attraction=True).flat())[0]
 
-    def initial(self, name: str, rng: np.random.Generator) -> MixtureStart:
-        return MixtureStart(random_parameters(self.shape, independent_log_odds(self), rng), random=True)
+    def initial(self, name: str, rng: np.random.Generator) -> tuple[Parameters, bool]:
+        """Return independent items with small random deviations between segments and random interactions."""
+        n, m, r = self.baskets.n_items, self.segments, min(self.rank, self.baskets.n_items)
+        theta = NOISE * rng.standard_normal((m, n)) + np.linspace(-SPREAD, SPREAD, m)[:, None]
+        U = NOISE * rng.standard_normal((n, r)) / np.sqrt(max(r, 1))
+        A = NOISE * rng.standard_normal(n * (n - 1) // 2 if self.attraction else 0) / np.sqrt(n)
+        theta = theta if m > 1 else np.zeros((1, n))
+        return Parameters(independent_log_odds(self) / 2, theta, U, A, np.zeros(m)), True
 
     def adapted(self, model: Mixture, rng: np.random.Generator) -> Segments:
         kernel = Segments.over_items(model, self.baskets, independent_log_odds(self))
         return kernel.with_segments(self.segments, NOISE, rng)
 
-    def start_from(self, kernel: Segments) -> MixtureStart:
-        return MixtureStart(Parameters.from_kernel(kernel, self.shape))
+    def start_from(self, kernel: Segments) -> tuple[Parameters, bool]:
+        return Parameters.from_kernel(kernel, self.rank, attraction=self.attraction), False
 
     def facts(self) -> dict[str, Any]:
         return {"segments": self.segments, "rank": min(self.rank, self.baskets.n_items), "attraction": self.attraction}
@@ -332,15 +292,15 @@ def independent_log_odds(problem: Problem) -> Floats:
     return np.asarray(np.log(p / (1 - p)))
 
 
-def mixture(start: MixtureStart, problem: MixtureProblem) -> Iterator[Step]:
+def mixture(start: tuple[Parameters, bool], problem: MixtureProblem) -> Iterator[Step]:
     """Yield steps from a start. A random start first learns its segments without interaction."""
-    at = start.parameters
-    if start.random:
+    at, is_random = start
+    if is_random:
         if problem.segments > 1:
             at = yield from learn_segments(at, problem)
         at = with_pairs(at, problem.baskets, problem.expected_pairs(at))
         # principal axes for U, and the γ that leaves the least penalty
-        at = Parameters.from_kernel(at.kernel(problem.shape), problem.shape)
+        at, _ = problem.start_from(at.kernel())
     yield from climb(problem, at)
 
 
@@ -350,12 +310,10 @@ def learn_segments(at: Parameters, problem: MixtureProblem) -> Generator[Step, N
     Such a step takes a fraction of the time of one with interaction, and leaves little to do for those.
     """
     alone = replace(problem, rank=0, attraction=False)
-    without = replace(at, U=at.U[:, :0], A=at.A[:0])
-    for step in islice(climb(alone, without), SEGMENT_STEPS + 1):
+    for step in islice(climb(alone, replace(at, U=at.U[:, :0], A=at.A[:0])), SEGMENT_STEPS + 1):
         last = step
         yield replace(step, preliminary=True)
-    found = Parameters.of(last.parameters["x"], alone.shape)
-    return replace(found, U=at.U, A=at.A)
+    return replace(alone.parameters(last.parameters["x"]), U=at.U, A=at.A)
 
 
 def climb(problem: MixtureProblem, at: Parameters) -> Iterator[Step]:
@@ -366,33 +324,19 @@ def climb(problem: MixtureProblem, at: Parameters) -> Iterator[Step]:
         value, gradient = problem.value_and_gradient(y / scale)
         return value, gradient / scale
 
-    def step(at: Point) -> Step:
-        x = at.x / scale
-        log_likelihood = at.value + problem.penalties(Parameters.of(x, problem.shape))
-        make = partial(kernel_at, x, problem.shape)
-        return Step(make, log_likelihood, at.step_size, at.evaluations, at.value, parameters={"x": x})
-
-    y = at.flat(problem.shape) * scale
+    y = at.flat() * scale
     first = Point(y, *scaled(y))
-    yield step(first)
-    for each in ascend(scaled, first, first_direction, rounding, is_flat):
-        yield step(each)
+    for each in chain([first], ascend(scaled, first, first_direction, rounding)):
+        x = each.x / scale
+        log_likelihood = each.value + problem.penalties(problem.parameters(x))
+        make = partial(problem.kernel, x)
+        yield Step(make, log_likelihood, each.step_size, each.evaluations, each.value, parameters={"x": x})
 
 
 def rounding(at: Point) -> float:
     return 1e3 * EPSILON * max(1, abs(at.value))
 
 
-def is_flat(at: Point) -> bool:
-    """Return whether nothing is left to gain: second derivatives are about 1 in the scaled parameters."""
-    return float(at.gradient @ at.gradient) <= rounding(at)
-
-
 def first_direction(gradient: Floats) -> Floats:
-    """Return a step of fixed length along the gradient."""
-    return np.asarray(gradient * (FIRST_STEP / max(float(np.linalg.norm(gradient)), EPSILON)))
-
-
-def kernel_at(x: Floats, shape: Shape) -> Segments:
-    """Return the segments of parameters x."""
-    return Parameters.of(x, shape).kernel(shape)
+    """Return the gradient, which is Newton's step where second derivatives are 1, of limited length."""
+    return np.asarray(gradient * (FIRST_STEP / max(float(np.linalg.norm(gradient)), FIRST_STEP)))

@@ -9,7 +9,7 @@ from dpplearn import Baskets, fit
 from dpplearn.arrays import Floats
 from dpplearn.datasets import make_registries
 from dpplearn.distributions.interaction import absorbed_core, repelling_and_attracting, weighted_gram
-from dpplearn.learners.low_rank import Active, Batch, LowRankProblem, Segment, gradient, low_rank
+from dpplearn.learners.low_rank import LowRankProblem, batch_weights, low_rank
 
 RNG = np.random.default_rng(0)
 N = 30
@@ -31,20 +31,17 @@ def log_minor(Z: Floats, omega: Floats, basket: list[int]) -> float:
 def test_the_gradient_is_the_slope(repelling: int, attracting: int, threads: int) -> None:
     """Of the mean of log det C_Y over a batch less the weighted log Z_c, along a random direction."""
     Z, omega = rows(repelling, attracting), repelling_and_attracting(repelling, attracting)
-    segments = [Segment(RNG.standard_normal(N) - 1, weight) for weight in (0.7, 0.2, 0.4)]
-    batch = Batch(np.arange(1, len(BASKETS), 2), np.where(np.arange(len(BASKETS)) % 2, BASKETS.weights, 0))
-    weights = batch.weights / batch.weights.sum()
+    problem = LowRankProblem(BASKETS, threads, False, 3, repelling, attracting)
+    problem.__dict__["active"] = np.arange(N)  # all items, also rare ones
+    log_odds, of_segments = RNG.standard_normal((3, N)) - 1, np.array([0.7, 0.2, 0.4])
+    batch = np.where(np.arange(len(BASKETS)) % 2, BASKETS.weights, 0)
 
     def value(Z: Floats) -> float:
-        minors = sum(
-            w * log_minor(Z, omega, LISTS[row]) for w, row in zip(weights[batch.chosen], batch.chosen, strict=True)
-        )
-        p = [1 / (1 + np.exp(-each.log_odds)) for each in segments]
-        norms = [absorbed_core(omega, weighted_gram(Z, chance))[0] for chance in p]
-        return float(minors - sum(each.weight * norm for each, norm in zip(segments, norms, strict=True)))
+        minors = sum(w * log_minor(Z, omega, Y) for w, Y in zip(batch / batch.sum(), LISTS, strict=True))
+        norms = [absorbed_core(omega, weighted_gram(Z, 1 / (1 + np.exp(-each))))[0] for each in log_odds]
+        return float(minors - of_segments @ norms)
 
-    active = Active.of(BASKETS, np.arange(N))
-    parts, _ = gradient(Z, omega, repelling, active, batch, segments, threads)
+    parts, _ = problem.gradient(Z, batch, log_odds, of_segments)
     direction = RNG.standard_normal(Z.shape)
     step = 1e-4
     slope = (value(Z + step * direction) - value(Z - step * direction)) / (2 * step)
@@ -54,12 +51,10 @@ def test_the_gradient_is_the_slope(repelling: int, attracting: int, threads: int
 
 def test_batches_divide_the_weight_of_every_basket_evenly() -> None:
     weights = np.array([1.0, 1, 1, 0.4, 2.5, 40, 41.3, 1000])
-    parts = [Batch.of(weights, number, 40, np.random.default_rng(3)) for number in range(40)]
-    np.testing.assert_allclose(sum(part.weights for part in parts), weights)
-    each = np.array([part.weights for part in parts])
+    each = np.array([batch_weights(weights, number, 40, np.random.default_rng(3)) for number in range(40)])
+    np.testing.assert_allclose(each.sum(axis=0), weights)
     assert np.all(np.ptp(each, axis=0) <= 1 + 1e-12)
     assert [len(np.flatnonzero(column)) for column in each.T] == [1, 1, 1, 1, 3, 40, 40, 40]
-    assert all(np.array_equal(part.chosen, np.flatnonzero(part.weights)) for part in parts)
     first = {int(np.argmax(column)) for column in each.T[:3]}
     assert len(first) > 1  # and not all in the same
 

@@ -31,7 +31,7 @@ def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: 
         values = [step.objective for step in steps if step.preliminary == phase]
         assert np.all(np.diff(values) >= 0)
         assert bool(values) == (not phase or segments > 1)
-    assert values[-1] > (values[0] if given.shape.interacts else steps[0].objective)
+    assert values[-1] > (values[0] if rank or attraction else steps[0].objective)
     last = steps[-1].kernel
     assert steps[-1].log_likelihood == pytest.approx(
         distribution_of(last, nonempty=True).mean_log_likelihood(BASKETS), rel=1e-12
