@@ -119,6 +119,8 @@ def fit_quality(
     if ridge != EVIDENCE and not (isinstance(ridge, Real) and 0 <= float(ridge) < np.inf):
         raise InputError(f"ridge must be {EVIDENCE!r} or a number, 0 or more, got {ridge!r}")
     given = checked_baskets(baskets)
+    learner = Learner(LEARNER, quality, never, at_end=Stop.TOLERANCE)
+    settings.task_of(learner, SymmetricProblem(given, threads), START).check_memory()  # before any matrix is made
     problem = QualityProblem(
         given,
         threads,
@@ -129,7 +131,6 @@ def fit_quality(
         smooth=smooth,
         tol=tol,
     )
-    learner = Learner(LEARNER, quality, never, at_end=Stop.TOLERANCE)
     return fit_task(settings.task_of(learner, problem, START), callback=callback)
 
 
