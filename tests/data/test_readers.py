@@ -155,7 +155,7 @@ bare_names = names.filter(lambda name: name == name.strip())
     lists=label_lists(bare_names, min_size=1) | label_lists(integers, min_size=1),
     delimiter=st.sampled_from([",", "\t", ";", "|"]),
 )
-@example(lists=[["a,b", "a;b", "a\tb", "a|b"], ['a "b"', '"', "'"], ["a\nb", "a\r\nb", "a\rb"]], delimiter=",")
+@example(lists=[["a,b", "a;b", "a\tb", "a|b"], ['a "b"', '"', "'"], ["a\nb"]], delimiter=",")
 @example(lists=[["007", "7"], ["NULL", "nan"]], delimiter=";")
 def test_any_labels_survive_a_csv_file_and_a_table(
     lists: Lists, delimiter: str, tmp_path_factory: pytest.TempPathFactory
@@ -237,9 +237,9 @@ def test_baskets_of_a_table_come_in_the_order_of_their_identifiers() -> None:
         ('basket,item\n1,""\n', {}, "'item'"),
         ("basket,item\n1,a\n1\n", {}, r"3.*a\.csv"),
         ("basket,item\n1,a,b\n", {}, r"2.*a\.csv"),
-        ('basket,item\r\n1,"a\n1,b\n', {}, "3.*a.csv"),
+        ('basket,item\r\n1,"a\n1,b\n', {}, "2.*a.csv"),
         ("basket,item\n1," + "x" * 17_000_000, {}, r"a\.csv(.|\n){,900}$"),  # the message does not repeat the line
-        (b"basket,item\n" + b"1,a\n" * 9000 + b"1,caf\xe9\n", {}, "UTF-8"),
+        (b"basket,item\n" + b"1,a\n" * 9000 + b"1,caf\xe9\n", {}, "encoding.*9002"),
         ("basket,item\n1,a\n".encode("utf-16"), {}, "UTF-8"),
         ("basket,item,w\n1,a,heavy\n", {"weight": "w"}, "'w'.*heavy"),
         ("basket,item,w\n1,a,2\n2,a,nan\n", {"weight": "w"}, "nan"),
@@ -490,6 +490,16 @@ def test_bad_rows_are_skipped_if_asked_for(tmp_path: Path) -> None:
         read_baskets(tmp_path / "a.csv", on_bad_rows="ignore")
     with pytest.raises(InputError, match="quote"):  # nothing tells where the quote ends
         read_baskets(write(tmp_path / "a.csv", 'basket,item\n1,"a\n2,b\n3,c\n'), on_bad_rows="skip")
+
+
+def test_the_line_of_every_bad_row_is_right_whatever_ends_the_lines(tmp_path: Path) -> None:
+    lines = ["basket,item", "1,a", "", " ,b", '1,"b"', "", "2,b,c", "3, ", "4,d"]
+    for end in ("\n", "\r\n", "\r"):
+        write(tmp_path / "a.csv", end.join(lines).encode() + b"\xe9" + end.encode())
+        with Transactions.open(tmp_path / "a.csv", on_bad_rows="skip") as transactions:
+            assert sorted([row.line for row in each.examples] for each in transactions.rejects) == [[4], [7], [8], [9]]
+    with pytest.raises(InputError, match=r"quote.*line 3"):
+        read_baskets(write(tmp_path / "a.csv", 'basket,item\r1,a\r2,"b\r3,c\r4,d\r'), on_bad_rows="skip")
 
 
 def test_json_lines_and_several_batches_give_the_same_baskets(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import csv
 import glob
 import gzip
 import os
+import shutil
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO
+from typing import TextIO, cast
 
 from dpplearn.errors import InputError
 
@@ -29,7 +30,7 @@ ENDINGS = {
 TABLES = [ending for ending, format in ENDINGS.items() if format != "lines"]
 FORMATS = ("auto", "csv", "parquet", "json", "lines")
 DELIMITERS = (",", "\t", ";", "|")
-CHUNK_BYTES = 1 << 20
+CHUNK_CHARACTERS = 1 << 20
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -50,17 +51,12 @@ def find_files(source: Paths, output: Path | None = None) -> list[str]:
 
 
 def _matching(pattern: str) -> list[str]:
-    try:
-        paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
-        if not paths:
-            raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
-        for path in paths:
-            if not os.path.isfile(path):
-                raise InputError(f"{path} is not a regular file; it is read more than once, so save it to a file first")
-            if os.path.getsize(path) == 0:
-                raise InputError(f"{path} is empty")
-    except OSError as error:
-        raise InputError(f"{pattern} cannot be read: {error.strerror}") from None
+    paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
+    if not paths:
+        raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
+    for path in paths:
+        if not os.path.isfile(path) or not os.path.getsize(path):  # a pipe cannot be read twice
+            raise InputError(f"{path} is empty or not a regular file")
     return paths
 
 
@@ -95,12 +91,16 @@ def format_of(path: str, format: str = "auto") -> str:
 
 
 @contextmanager
-def open_text(path: str, *, newline: str | None = None, errors: str = "strict") -> Iterator[IO[str]]:
+def open_text(path: str, *, newline: str | None = None, errors: str = "strict") -> Iterator[TextIO]:
     """Open UTF-8 text, gzipped if the name ends in .gz. What goes wrong is raised as an `InputError`."""
-    with _explained(path):
-        opened = gzip.open if path.endswith(".gz") else open
+    opened = gzip.open if path.endswith(".gz") else open
+    try:
         with opened(path, "rt", encoding="utf-8-sig", newline=newline, errors=errors) as file:
-            yield file
+            yield cast(TextIO, file)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); convert it first") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
 
 
 def lines_of(path: str) -> Iterator[str]:
@@ -110,46 +110,20 @@ def lines_of(path: str) -> Iterator[str]:
             yield line.rstrip("\n")
 
 
-def chunks_of(path: str) -> Iterator[bytes]:
-    """Yield the content of a file, decompressed. A chunk never ends between CR and LF."""
-    with _explained(path), gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk + file.read(1) if chunk.endswith(b"\r") else chunk
+def with_one_line_end(path: str, target: Path) -> str:
+    """Return the file, or a copy in which all lines end in LF if they end in several ways, which duckdb misreads.
 
-
-def has_mixed_line_ends(path: str) -> bool:
-    """Return whether lines end in more than one way. An empty or a damaged compressed file is an error."""
-    found, size = set(), 0
-    for chunk in chunks_of(path):
-        both = chunk.count(b"\r\n")
-        counts = {"CRLF": both, "CR": chunk.count(b"\r") - both, "LF": chunk.count(b"\n") - both}
-        found |= {end for end, count in counts.items() if count}
-        size += len(chunk)
-    if not size:
-        raise InputError(f"{path} is empty")
-    return len(found) > 1
-
-
-def with_one_line_end(path: str, delimiter: str, target: Path) -> str:
-    """Return the file, or a copy in which all lines end alike, as duckdb requires. Quoted line ends stay as they are.
-
-    The file is read to its end, because duckdb returns wrong rows for some damaged compressed files.
+    The file is read to its end in any case, because duckdb returns wrong rows for some damaged compressed files.
     """
-    if not has_mixed_line_ends(path):
-        return path
     # Bytes that are not UTF-8 pass through, so that they make one bad row and not a bad file.
-    with (
-        open_text(path, newline="" if delimiter else None, errors="surrogateescape") as file,
-        open(target, "w", encoding="utf-8", errors="surrogateescape", newline="") as out,
-    ):
-        if not delimiter:  # JSON lines
-            out.writelines(file)
-            return str(target)
-        rows = csv.reader(file, delimiter=delimiter, strict=True, skipinitialspace=True)
-        try:
-            csv.writer(out, delimiter=delimiter).writerows(rows)
-        except csv.Error as error:
-            raise InputError(f"line {rows.line_num} of {path} is not valid CSV: {error}") from None
+    with open_text(path, errors="surrogateescape") as file:
+        while file.read(CHUNK_CHARACTERS):
+            pass
+        if not isinstance(file.newlines, tuple):
+            return path
+        file.seek(0)
+        with open(target, "w", encoding="utf-8", errors="surrogateescape", newline="") as copy:
+            shutil.copyfileobj(file, copy)
     return str(target)
 
 
@@ -184,14 +158,3 @@ def read_items(path: str | PathLike[str]) -> list[str]:
     if not items:
         raise InputError(f"{path} names no item; expected one per line")
     return items
-
-
-@contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """Raise what goes wrong with a file as an `InputError`."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); convert it first") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None

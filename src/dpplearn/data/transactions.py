@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import csv
 import glob
+import gzip
 import os
 import warnings
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,8 +29,8 @@ import numpy as np
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.files import (
+    CHUNK_CHARACTERS,
     DELIMITERS,
-    chunks_of,
     csv_fields,
     find_files,
     format_of,
@@ -40,26 +40,19 @@ from dpplearn.data.files import (
 )
 from dpplearn.data.times import MIN_UNIX_MILLISECONDS, MIN_UNIX_TIME
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.utils.text import count, listed
+from dpplearn.utils.text import contents, count
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 # Usual names of columns, in lower case and without punctuation. The first that a table has is used.
 USUAL_NAMES = {
-    "basket": (
-        *("basket", "basketid", "order", "orderid", "orderno", "ordernumber", "invoice", "invoiceid", "invoiceno"),
-        *("transaction", "transactionid", "receipt", "receiptid", "cart", "cartid", "session", "sessionid", "registry"),
-        *("registryid", "playlist", "playlistid", "user", "userid"),
-    ),
-    "item": (
-        *("item", "itemid", "itemname", "sku", "product", "productid", "productname", "stockcode", "article"),
-        *("articleid", "track", "trackid", "movieid"),
-    ),
+    "basket": "basket basketid order orderid orderno ordernumber invoice invoiceid invoiceno transaction transactionid "
+    "receipt receiptid cart cartid session sessionid registry registryid playlist playlistid user userid",
+    "item": "item itemid itemname sku product productid productname stockcode article articleid track trackid movieid",
 }
-TEXTS = ("basket", "item", "category")
-ROLES = (*TEXTS, "weight", "time")
-INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"}
+ROLES = ("basket", "item", "category", "weight", "time")
+INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 WIDE_TYPES = {"UBIGINT", "HUGEINT"}  # may exceed 64 bits with a sign
 FLOAT_TYPES = {"FLOAT", "DOUBLE"}
 NESTED_TYPES = ("STRUCT", "MAP", "UNION")
@@ -70,14 +63,13 @@ MAX_EXAMPLE = 120  # characters of a bad row
 MAX_MESSAGE = 500  # characters of a message of duckdb, which may quote a long line
 MAX_COMPARED = 1000  # different bad rows whose line is looked for
 MAX_LINE_BYTES = 16_000_000
-NOT_IN_JSON = "\x01"  # as the delimiter of columns, it makes every line one column
-REASONS = {
-    "INVALID ENCODING": "not UTF-8",
-    "MISSING COLUMNS": "too few columns",
-    "TOO MANY COLUMNS": "too many columns",
-    "UNQUOTED VALUE": "quotes that do not match",
-    "LINE SIZE OVER MAXIMUM": "a line that is too long",
-}
+MAX_NAMES = 50  # columns listed in a message
+NOT_IN_JSON = "\x01"
+# Options of read_csv. duckdb never guesses anything: its guesses change quotes, comments and delimiters of valid files.
+TEXT = (
+    f"auto_detect = false, comment = '', filename = true, hive_partitioning = false, max_line_size = {MAX_LINE_BYTES}"
+)
+STORE_REJECTS, IGNORE_REJECTS = "store_rejects = true", "ignore_errors = true"
 
 
 @dataclass(frozen=True)
@@ -97,34 +89,33 @@ class Columns:
     @property
     def by_role(self) -> dict[str, str]:
         """The names of the columns that are used, by role."""
-        return {role: name for role in ROLES if (name := getattr(self, role)) is not None}
+        return {role: name.strip() for role in ROLES if (name := getattr(self, role)) is not None}
 
-    def resolve(self, names: Sequence[str]) -> Columns:
+    def resolve(self, names: Iterable[str]) -> Columns:
         """Return the columns with names from a table in place of None and "auto"."""
-        found = {role: getattr(self, role) or _usual_name(role, names) for role in USUAL_NAMES}
+        there = [name.strip() for name in names]
+        found = {role: getattr(self, role) or _usual_name(role, there) for role in USUAL_NAMES}
         category = self.category
         if category == "auto":
-            category = "category" if "category" in map(str.strip, names) else None
+            category = "category" if "category" in there else None
         return replace(self, **found, category=category)
 
-    def are_in(self, names: Sequence[str]) -> bool:
+    def are_in(self, names: Iterable[str]) -> bool:
         """Return whether a table has all columns, and those of baskets and items are known."""
-        there = {name.strip() for name in names}
-        return None not in (self.basket, self.item) and {name.strip() for name in self.by_role.values()} <= there
+        return {*USUAL_NAMES} <= {*self.by_role} and {*self.by_role.values()} <= {name.strip() for name in names}
 
     def places(self, names: Sequence[str], source: str) -> list[int]:
         """Return the positions of the columns in a table. Blanks around names are ignored."""
-        found = []
-        for role, column in self.by_role.items():
-            places = [place for place, name in enumerate(names) if name.strip() == column.strip()]
-            if len(places) > 1:
-                raise InputError(f"{source} has {len(places)} columns called {column!r}; rename all but one")
-            if not places:
-                raise InputError(f"{source} has no column {column!r} ({role}); it has {_quoted(names)}. {ADVICE}")
-            found += places
-        if len(found) < 2 or None in (self.basket, self.item):
-            missing = listed([role for role in USUAL_NAMES if getattr(self, role) is None])
-            raise InputError(f"{source} has the columns {_quoted(names)}; which is that of the {missing}? {ADVICE}")
+        there, found = [name.strip() for name in names], []
+        for role, column in {**dict.fromkeys(USUAL_NAMES), **self.by_role}.items():
+            n = there.count(column) if column is not None else 0
+            if n != 1:
+                called = f"called {column!r}" if column is not None else "of a usual name"
+                raise InputError(
+                    f"{source} has {n} columns {called} for the {role}, expected one; it has "
+                    f"{contents(map(_short, names[:MAX_NAMES]))}. {ADVICE}"
+                )
+            found.append(there.index(str(column)))
         return found
 
 
@@ -158,62 +149,61 @@ class _Group:
     format: str
     names: tuple[str, ...]
     delimiter: str = ""
-    paths: tuple[str, ...] = ("the table",)
-    files: tuple[str, ...] = ()  # what duckdb reads: the paths, or copies of them
+    paths: Mapping[str, str] = field(default_factory=dict)  # by the absolute path of the file, or its copy, to read
 
-    def original(self, file: str) -> str:
-        """Return the path that the user knows for a file that duckdb reports."""
-        known = {os.path.abspath(each): path for each, path in zip(self.files, self.paths, strict=False)}
-        return known.get(os.path.abspath(file), self.paths[0]) if file else self.paths[0]
+    @property
+    def source(self) -> str:
+        """What messages call the group."""
+        return next(iter(self.paths.values()), "the table")
 
-    def raw(self, n_columns: int) -> str:
-        """Return SQL for the raw values of a row of `scan`."""
-        values = ["trim(line)"] if self.format == "json" else [f"CAST(c{n} AS VARCHAR)" for n in range(n_columns)]
-        return f"[{', '.join(values)}]"
-
-    def scan(self, places: Sequence[int], number: int) -> str:
+    def scan(self, places: Sequence[int], errors: str = STORE_REJECTS) -> str:
         """Return a query for some columns as c0, c1, ..., with file, row and, for JSON, the line."""
         values = [f"n{place}" for place in places]
-        named = ", ".join(f"n{place}" for place in range(len(self.names)))
-        file, row, line = "filename", "NULL", ""
-        rejects = f"store_rejects = true, rejects_table = 'rejects_{number}', rejects_scan = 'scans_{number}'"
-        text = f"auto_detect = false, filename = true, hive_partitioning = false, max_line_size = {MAX_LINE_BYTES}"
+        names = ", ".join(f"n{place}" for place in range(len(self.names)))
+        extra = "filename AS file, NULL AS row"
         if self.format == "frame":
-            table = f"(SELECT *, row_number() OVER () - 1 FROM registered) AS t({named}, row)"
-            file, row = "NULL", "row"
+            table = f"(SELECT *, row_number() OVER () - 1 FROM registered) AS t({names}, row)"
+            extra = "NULL AS file, row"
         elif self.format == "parquet":
-            table = f"read_parquet({sql_files(self.files)}, union_by_name = true, hive_partitioning = false)"
-            table, row = f"{table} AS t({named})", "file_row_number"
+            options = "union_by_name = true, hive_partitioning = false"
+            table = f"read_parquet({sql_files(self.paths)}, {options}) AS t({names})"
+            extra = "filename AS file, file_row_number AS row"
         elif self.format == "json":
-            pointers = [sql_text("/" + self.names[p].replace("~", "~0").replace("/", "~1")) for p in places]
-            some = ", ".join(f"{what}(line, [{', '.join(pointers)}])" for what in ("json_extract_string", "json_type"))
-            lines = f"header = false, delim = {sql_text(NOT_IN_JSON)}, quote = '', escape = ''"
-            lines = f"read_csv({sql_files(self.files)}, {lines}, columns = {{'line': 'VARCHAR'}}, {text}, {rejects})"
-            table = f"""(SELECT filename, line, CASE WHEN json_valid(line) THEN row({some}) END AS found
-                FROM {lines} WHERE trim(line) <> '')"""
-            values = [
-                f"CASE WHEN found[2][{n}] NOT IN ('ARRAY', 'OBJECT') THEN found[1][{n}] END"
-                for n in range(1, len(places) + 1)
-            ]
-            line = ", line"
+            valid = "CASE WHEN json_valid(line) THEN line END AS json"
+            table = f"(SELECT *, {valid} FROM {_read_lines(self.paths, errors)} WHERE trim(line) <> '')"
+            values = [_json_value(self.names[place]) for place in places]
+            extra += ", line"
         else:
-            types = ", ".join(f"'n{place}': 'VARCHAR'" for place in range(len(self.names)))
-            how = f"header = true, delim = {sql_text(self.delimiter)}, quote = '\"', escape = '\"', comment = ''"
-            table = f"read_csv({sql_files(self.files)}, {how}, nullstr = '', columns = {{{types}}}, {text}, {rejects})"
+            columns = ", ".join(f"'n{place}': 'VARCHAR'" for place in range(len(self.names)))
+            dialect = f"header = true, delim = {sql_text(self.delimiter)}, quote = '\"', escape = '\"', nullstr = ''"
+            table = f"read_csv({sql_files(self.paths)}, {dialect}, columns = {{{columns}}}, {TEXT}, {errors})"
         chosen = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
-        return f"SELECT {chosen}, {file} AS file, {row} AS row{line} FROM {table}"
+        return f"SELECT {chosen}, {extra} FROM {table}"
 
-    def records(self, path: str, places: Sequence[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Yield the raw values of each row of a text file, with the line on which it begins."""
-        with open_text(path, newline="" if self.delimiter else None, errors="replace") as file:
+    def records(self, file: str, places: Sequence[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Yield the values of each row of a text file as texts, with the line on which it begins."""
+        with open_text(file, newline="" if self.delimiter else None, errors="replace") as lines:
             if self.format == "json":
-                yield from ((number, (line.strip(),)) for number, line in enumerate(file, start=1))
+                yield from ((number, (line.strip(),)) for number, line in enumerate(lines, start=1))
                 return
-            rows, begins = csv.reader(file, delimiter=self.delimiter, skipinitialspace=True), 1
+            rows, begins = csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True), 1
             for fields in rows:
                 if len(fields) == len(self.names):
-                    yield begins, tuple(fields[place] for place in places)
+                    yield begins, tuple(fields[place].strip() for place in places)
                 begins = rows.line_num + 1
+
+
+def _read_lines(files: Iterable[str], errors: str) -> str:
+    """Return SQL for the lines of JSON files. The delimiter is not in JSON, so every line is one column."""
+    dialect = f"header = false, delim = {sql_text(NOT_IN_JSON)}, quote = '', escape = ''"
+    return f"read_csv({sql_files(files)}, {dialect}, columns = {{'line': 'VARCHAR'}}, {TEXT}, {errors})"
+
+
+def _json_value(name: str) -> str:
+    """Return SQL for a value of the object `json`; null if it is an object or an array."""
+    pointer = sql_text("/" + name.replace("~", "~0").replace("/", "~1"))
+    single = f"json_type(json, {pointer}) NOT IN ('ARRAY', 'OBJECT')"
+    return f"CASE WHEN {single} THEN json_extract_string(json, {pointer}) END"
 
 
 class Transactions:
@@ -236,7 +226,7 @@ class Transactions:
         self.rejects: list[Reject] = []
         self.integer_items = False  # whether items are integers and not names
         self.n_rows = 0  # rows that can be used
-        self._is_view = False
+        self._kind = "TABLE"
 
     @classmethod
     def open(
@@ -278,9 +268,13 @@ class Transactions:
             connection.execute("SET TimeZone = 'UTC'; SET pandas_analyze_sample = 0; SET enable_progress_bar = false")
             with TemporaryDirectory(prefix="dpplearn-") as folder:
                 groups = _groups(connection, source, columns, format, Path(folder))
-                label = source_name([path for group in groups for path in group.paths])
+                label = source_name([path for group in groups for path in group.paths.values()] or ["the table"])
                 found = columns.resolve([name for group in groups for name in group.names])
-                _warn_of_guesses(columns, found, label)
+                guessed = {*found.by_role.items()} - {*columns.by_role.items()} - {(role, role) for role in ROLES}
+                if guessed:
+                    which = ", ".join(f"{role}={column}" for role, column in sorted(guessed))
+                    message = f"guessed the columns of {label}: {which}; name others with basket=, item= (--columns)"
+                    warnings.warn(message, InputWarning, stacklevel=3)
                 opened = cls(connection, label, found, name, owned)
                 with explained(label):
                     opened._load(groups)
@@ -326,36 +320,26 @@ class Transactions:
         """Create the table of all rows, and a view of those that can be used."""
         run, rows = self.connection.execute, f"{self.name}_rows"
         # Parquet files are read several times: that takes a fifth of the time of a copy of their texts.
-        self._is_view = all(group.format == "parquet" for group in groups)
-        places = [self.columns.places(group.names, group.paths[0]) for group in groups]
-        scans = [group.scan(each, number) for number, (group, each) in enumerate(zip(groups, places, strict=True))]
-        types = [self._types(scan, group) for scan, group in zip(scans, groups, strict=True)]
-        integers = all(each["basket"] in INTEGER_TYPES - WIDE_TYPES for each in types)
-        basket = "BIGINT" if integers else "VARCHAR"
-        kinds = f"(basket {basket}, item VARCHAR, category VARCHAR, weight DOUBLE, time TIMESTAMPTZ, reason VARCHAR)"
-        usable = [self._usable(scan, each, integers) for scan, each in zip(scans, types, strict=True)]
-        chosen = [f"SELECT {', '.join(ROLES)}, reason FROM ({each})" for each in usable]
-        if self._is_view:
-            run(f"CREATE VIEW {rows} AS {' UNION ALL '.join(chosen)}")
-        else:
-            run(f"CREATE TABLE {rows} {kinds}")
-        rejected: list[Reject] = []
-        for number, group in enumerate(() if self._is_view else groups):
-            with explained(source_name(group.paths)):
-                run(f"INSERT INTO {rows} {chosen[number]}").fetchall()
-                rejected += _rejected_lines(self.connection, group, number)
-        usable_row = "reason IS NULL"
-        checks = "false" if integers else all_plain("basket", usable_row), all_plain("item", usable_row)
-        with explained(self.source):
-            query = f"SELECT count(*) FILTER ({usable_row}), count(reason), {', '.join(checks)} FROM {rows}"
-            self.n_rows, n_bad, plain_baskets, plain_items = self.connection.execute(query).fetchall()[0]
-            for number, group in enumerate(groups if n_bad else ()):  # read again, for the place of the bad rows
-                rejected += self._unusable(usable[number], group, places[number])
-                deque(_rejected_lines(self.connection, group, number), maxlen=0)
-        self.rejects = _summary(rejected)
+        self._kind = "VIEW" if all(group.format == "parquet" for group in groups) else "TABLE"
+        places = [self.columns.places(group.names, group.source) for group in groups]
+        scans = [group.scan(each) for group, each in zip(groups, places, strict=True)]
+        types = [dict(zip(self.columns.by_role, self._types(scan), strict=False)) for scan in scans]
+        usable = [self._usable(scan, each) for scan, each in zip(scans, types, strict=True)]
+        query = " UNION ALL ".join(f"SELECT {', '.join(ROLES)}, reason FROM ({each})" for each in usable)
+        run(f"CREATE {self._kind} {rows} AS {query}").fetchall()
+        rejects = _rejected_lines(self.connection, groups)
+        is_text = self.connection.sql(f"SELECT basket FROM {rows}").types[0] == "VARCHAR"
+        good = "reason IS NULL"
+        checks = all_plain("basket", good) if is_text else "false", all_plain("item", good)
+        query = f"SELECT count(*) FILTER ({good}), count(reason), {', '.join(checks)} FROM {rows}"
+        self.n_rows, n_bad, plain_baskets, plain_items = run(query).fetchall()[0]
+        if n_bad:  # read again, for the place of the bad rows
+            for group, each, kinds in zip(groups, places, types, strict=True):
+                rejects += self._unusable(self._usable(group.scan(each, IGNORE_REJECTS), kinds), group, each)
+        self.rejects = _summary(rejects)
         # Text in Parquet files and data frames is text: only files without types leave open what digits mean.
         untyped = all(
-            group.format in ("csv", "json") or each["item"] in INTEGER_TYPES
+            group.format in ("csv", "json") or each["item"] in INTEGER_TYPES | WIDE_TYPES
             for group, each in zip(groups, types, strict=True)
         )
         self.integer_items = untyped and plain_items
@@ -367,68 +351,41 @@ class Transactions:
 
     def drop(self) -> None:
         """Remove the tables."""
-        kind = "VIEW" if self._is_view else "TABLE"
-        self.connection.execute(f"DROP VIEW {self.name}; DROP {kind} {self.name}_rows")
+        self.connection.execute(f"DROP VIEW {self.name}; DROP {self._kind} {self.name}_rows")
 
-    def _one(self, query: str) -> Any:
-        return self.connection.execute(query).fetchall()[0][0]
+    def _types(self, scan: str) -> list[str]:
+        return list(map(str, self.connection.sql(f"{scan} LIMIT 0").types))
 
-    def _types(self, scan: str, group: _Group) -> dict[str, str]:
-        """Return the type of each column by role."""
-        with explained(group.paths[0]):
-            types = list(map(str, self.connection.sql(f"{scan} LIMIT 0").types))
-        found = dict(zip(self.columns.by_role, types, strict=False))
-        for role, kind in found.items():
-            column = self.columns.by_role[role]
-            if kind.endswith("]") or kind.startswith(NESTED_TYPES):
-                wanted = "one value per row; explode or unnest the column first"
-            elif role == "item" and kind in FLOAT_TYPES:
-                wanted = "names or integers; cast the column to text or to integers first"
-            else:
-                continue
-            raise InputError(f"column {column!r} of {group.paths[0]} holds {kind}; expected {wanted}")
-        return found
-
-    def _usable(self, scan: str, types: dict[str, str], integers: bool) -> str:
+    def _usable(self, scan: str, types: Mapping[str, str]) -> str:
         """Return a query for the values by role, with the reason why a row cannot be used, or null."""
-        values = {
-            "category": sql_text(ONE_CATEGORY),
-            "weight": "CAST(NULL AS DOUBLE)",
-            "time": "CAST(NULL AS TIMESTAMPTZ)",
-        }
-        for number, (role, kind) in enumerate(types.items()):
-            values[role] = _VALUES.get(role, _text)(f"c{number}", kind)
-        if integers:
-            values["basket"] = "CAST(c0 AS BIGINT)"
-        names = self.columns.by_role
-        tests = [(f"{role} IS NULL", f"no value in column {names[role]!r}") for role in names if role in TEXTS]
-        if "weight" in names:
-            tests.append(
-                ("NOT coalesce(weight >= 0 AND isfinite(weight), false)", f"no weight in column {names['weight']!r}")
-            )
-        if "time" in names:
-            tests.append(("NOT coalesce(isfinite(time), false)", f"no date or time in column {names['time']!r}"))
-        reason = " ".join(f"WHEN {test} THEN {sql_text(words)}" for test, words in tests)
+        values = {"category": sql_text(ONE_CATEGORY), "weight": "NULL::DOUBLE", "time": "NULL::TIMESTAMPTZ"}
+        reasons = []
+        for number, (role, column) in enumerate(self.columns.by_role.items()):
+            values[role] = _VALUES[role](f"c{number}", types[role])
+            reason = sql_text(f"no usable value in column {column!r}")
+            reasons.append(f"WHEN NOT coalesce({_TESTS.get(role, role + ' IS NOT NULL')}, false) THEN {reason}")
         chosen = ", ".join(f"{values[role]} AS {role}" for role in ROLES)
-        return f"SELECT *, CASE {reason} END AS reason FROM (SELECT *, {chosen} FROM ({scan}))"
+        return f"SELECT *, CASE {' '.join(reasons)} END AS reason FROM (SELECT *, {chosen} FROM ({scan}))"
 
     def _unusable(self, usable: str, group: _Group, places: Sequence[int]) -> list[Reject]:
         """Return the rows of a group without a usable value, per reason and file."""
-        row = f"{{'row': row, 'raw': {group.raw(len(places))}}}"
+        columns = ["trim(line)"] if group.format == "json" else [f"CAST(c{n} AS VARCHAR)" for n in range(len(places))]
+        row = f"{{'row': row, 'raw': [{', '.join(columns)}]}}"
         found = self.connection.execute(f"""
             SELECT reason, file, count(*), min({row}, {MAX_COMPARED}) FROM ({usable}) WHERE reason IS NOT NULL
             GROUP BY reason, file ORDER BY reason, file
         """)
         rejects = []
         for reason, file, n, rows in found.fetchall():
-            known = [(each["row"], tuple(value or "" for value in each["raw"])) for each in rows]
-            lines = ((number + 1, values) for number, values in known)
+            known = [(each["row"], tuple((value or "").strip() for value in each["raw"])) for each in rows]
             if known[0][0] is None:  # text: the line is found by reading it again
                 wanted = {values for _, values in known}
                 lines = (each for each in group.records(file, places) if each[1] in wanted)
-            path, some = group.original(file), islice(lines, MAX_EXAMPLES)
-            examples = tuple(BadRow(path, line, _short(", ".join(values))) for line, values in some)
-            rejects.append(Reject(reason, n, examples))
+            else:
+                lines = ((number + 1, values) for number, values in known)
+            path = group.paths.get(file, group.source)
+            examples = [BadRow(path, line, _short(", ".join(raw))) for line, raw in islice(lines, MAX_EXAMPLES)]
+            rejects.append(Reject(reason, n, tuple(examples)))
         return rejects
 
     def to_baskets(self) -> Baskets:
@@ -438,23 +395,28 @@ class Transactions:
         -------
         Baskets
         """
+        run, used = self.connection.execute, self.columns.by_role
         with explained(self.source):
             self._number_baskets()
-            self._check_weights()
+            query = "SELECT basket, weight, highest FROM baskets WHERE weight <> highest ORDER BY number LIMIT 1"
+            for basket, low, high in run(query).fetchall():
+                raise InputError(
+                    f"basket {basket!r} of {self.source} has weights from {low:g} to {high:g} in column "
+                    f"{used['weight']!r}; the weight must be the same in all rows of a basket"
+                )
             item = "CAST(item AS BIGINT)" if self.integer_items else "item"
-            self.connection.execute(f"""
+            run(f"""
                 CREATE OR REPLACE TEMP TABLE items AS SELECT item, {item} AS label,
                 row_number() OVER (ORDER BY label) - 1 AS position FROM (SELECT DISTINCT item FROM {self.name})
             """)
-            pairs = self.connection.execute(f"""
+            pairs = run(f"""
                 SELECT number, position FROM {self.name} JOIN baskets USING (basket) JOIN items USING (item)
                 ORDER BY 1, 2
             """).fetchnumpy()
-            labels = self.connection.execute("SELECT label FROM items ORDER BY position").fetchall()
-            columns = self.connection.execute("""
+            labels = run("SELECT label FROM items ORDER BY position").fetchall()
+            columns = run("""
                 SELECT basket, weight, make_timestamp(epoch_us(time)) AS time FROM baskets ORDER BY number
             """).fetchnumpy()
-        used = self.columns.by_role
         return Baskets.from_pairs(
             np.asarray(pairs["number"]),
             np.asarray(pairs["position"]),
@@ -471,15 +433,7 @@ class Transactions:
             CREATE OR REPLACE TEMP TABLE baskets AS SELECT basket, row_number() OVER (ORDER BY basket) - 1 AS number,
             min(weight) AS weight, max(weight) AS highest, max(time) AS time FROM {self.name} GROUP BY basket
         """)
-        return int(self._one("SELECT count(*) FROM baskets"))
-
-    def _check_weights(self) -> None:
-        query = "SELECT basket, weight, highest FROM baskets WHERE weight <> highest ORDER BY number LIMIT 1"
-        for basket, low, high in self.connection.execute(query).fetchall():
-            raise InputError(
-                f"basket {basket!r} of {self.source} has weights from {low:g} to {high:g} in column "
-                f"{self.columns.weight!r}; the weight must be the same in all rows of a basket"
-            )
+        return int(self.connection.execute("SELECT count(*) FROM baskets").fetchall()[0][0])
 
     def unknown_items(self, catalogue: Catalogue) -> list[tuple[str, int]]:
         """Return the items that are not in a catalogue with the number of their rows, the most frequent first.
@@ -533,17 +487,11 @@ class Transactions:
             yield Baskets.from_pairs(rows, positions, n, catalogue, ids=np.asarray(ids["basket"]))
 
 
-class Rows(NamedTuple):
-    """All columns of a small table."""
+def read_rows(source: Any) -> tuple[str, list[str], list[tuple[Any, ...]], bool]:
+    """Read one file or a table in memory.
 
-    source: str
-    names: list[str]
-    rows: list[tuple[Any, ...]]
-    texts: bool  # whether all values are texts, as in a CSV file
-
-
-def read_rows(source: Any) -> Rows:
-    """Read all columns of one file or of a table in memory."""
+    Return what to call it, the names of its columns, its rows, and whether all values are texts, as in a CSV file.
+    """
     import duckdb
 
     with duckdb.connect() as connection, TemporaryDirectory(prefix="dpplearn-") as folder:
@@ -551,24 +499,23 @@ def read_rows(source: Any) -> Rows:
         (group, *others) = _groups(connection, source, Columns(), "auto", Path(folder))
         if others or len(group.paths) > 1:
             raise InputError(f"{source} matches several files; expected one table")
-        name = group.paths[0]
-        columns = range(len(group.names))
-        with explained(name):
-            found = connection.execute(group.scan(columns, 0)).fetchall()
-            rejected = _summary(_rejected_lines(connection, group, 0))
-        for bad in rejected:
-            raise InputError(f"line {bad.examples[0].line} of {name} has {bad.reason}: {bad.examples[0].text!r}")
-        rows = [row[: len(columns)] for row in found]
-        return Rows(name, list(group.names), rows, group.format in ("csv", "json"))
+        places = range(len(group.names))
+        with explained(group.source):
+            found = connection.execute(group.scan(places)).fetchall()
+            rejects = _rejected_lines(connection, [group])
+        if rejects:
+            line, text = rejects[0].examples[0][1:]
+            raise InputError(f"line {line} of {group.source} has {rejects[0].reason}: {text!r}")
+        rows = [row[: len(places)] for row in found]
+        return group.source, list(group.names), rows, group.format in ("csv", "json")
 
 
 def _text(column: str, kind: str) -> str:
-    """Return SQL for a value as text without blanks around it; null if nothing is left."""
+    """Return SQL for a value as text without blanks around it; null if nothing is left, or if it is not one value."""
+    if kind.endswith("]") or kind.startswith(NESTED_TYPES):
+        return "NULL"
     if kind in FLOAT_TYPES:  # integers with gaps are floats in many tables
-        whole = f"CASE WHEN {column} = trunc({column}) THEN CAST(CAST({column} AS HUGEINT) AS VARCHAR)"
-        return f"{whole} WHEN isnan({column}) THEN NULL ELSE CAST({column} AS VARCHAR) END"
-    if kind != "VARCHAR" and not kind.startswith("ENUM"):
-        return f"CAST({column} AS VARCHAR)"
+        return f"CASE WHEN {column} = trunc({column}) THEN CAST(TRY_CAST({column} AS HUGEINT) AS VARCHAR) END"
     text = column if kind == "VARCHAR" else f"CAST({column} AS VARCHAR)"
     # Most texts begin and end with a visible character. That test is far cheaper than a search for blanks.
     visible = " AND ".join(f"{text}[{end}] BETWEEN '!' AND '~'" for end in (1, -1))
@@ -576,22 +523,26 @@ def _text(column: str, kind: str) -> str:
     return f"CASE WHEN {visible} THEN {text} ELSE {stripped} END"
 
 
+def _identifier(column: str, kind: str) -> str:
+    """Return SQL for the identifier of a basket: an integer where the column has integers."""
+    return f"CAST({column} AS BIGINT)" if kind in INTEGER_TYPES else _text(column, kind)
+
+
 def _number(column: str, kind: str) -> str:
-    known = kind in FLOAT_TYPES or kind in INTEGER_TYPES or kind.startswith("DECIMAL")
-    return f"TRY_CAST({column if known else f'CAST({column} AS VARCHAR)'} AS DOUBLE)"
+    return f"TRY_CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
 
 
 def _time(column: str, kind: str) -> str:
+    if kind.startswith(("TIMESTAMP", "DATE")):
+        return f"CAST({column} AS TIMESTAMPTZ)"
     number = _number(column, kind)
     seconds = f"CASE WHEN {number} >= {MIN_UNIX_MILLISECONDS} THEN {number} / 1e3 ELSE {number} END"
     unix = f"CASE WHEN {number} >= {MIN_UNIX_TIME} THEN to_timestamp({seconds}) END"
-    if kind in FLOAT_TYPES or kind in INTEGER_TYPES or kind.startswith("DECIMAL"):
-        return unix
-    moment = f"TRY_CAST({column} AS TIMESTAMPTZ)"
-    return moment if kind != "VARCHAR" else f"coalesce({moment}, {unix})"
+    return f"coalesce(TRY_CAST(CAST({column} AS VARCHAR) AS TIMESTAMPTZ), {unix})"
 
 
-_VALUES = {"weight": _number, "time": _time}
+_VALUES = {"basket": _identifier, "item": _text, "category": _text, "weight": _number, "time": _time}
+_TESTS = {"weight": "weight >= 0 AND isfinite(weight)", "time": "isfinite(time)"}  # of other values: not null
 
 
 def all_plain(column: str, rows: str = "true") -> str:
@@ -617,14 +568,13 @@ def _groups(connection: DuckDBPyConnection, source: Any, columns: Columns, forma
         sizes = list(map(len, lists))
         items = np.array([item for each in lists for item in each], dtype=object)
         return [_frame(connection, {"basket": np.repeat(np.arange(len(lists)), sizes), "item": items})]
-    alike: dict[tuple[str, tuple[str, ...], str], list[tuple[str, str]]] = {}
+    alike: dict[tuple[str, tuple[str, ...], str], dict[str, str]] = {}
     for number, (path, each) in enumerate(zip(paths, formats, strict=True)):
-        names, delimiter = _names(connection, path, each, columns)
-        file = path if each == "parquet" else with_one_line_end(path, delimiter, folder / f"{number}.txt")
-        if each == "json":
-            names = _json_names(connection, file, path)
-        alike.setdefault((each, names, delimiter), []).append((path, file))
-    return [_Group(*head, *map(tuple, zip(*some, strict=True))) for head, some in alike.items()]
+        file = path if each == "parquet" else with_one_line_end(path, folder / f"{number}.txt")
+        with explained(path):
+            names, delimiter = _names(connection, file, path, each, columns)
+        alike.setdefault((each, names, delimiter), {})[os.path.abspath(file)] = path
+    return [_Group(*head, some) for head, some in alike.items()]
 
 
 def _frame(connection: DuckDBPyConnection, table: Any) -> _Group:
@@ -641,22 +591,26 @@ def _frame(connection: DuckDBPyConnection, table: Any) -> _Group:
     return _Group("frame", tuple(map(str, own)) if len(own) == len(seen) else tuple(seen))
 
 
-def _names(connection: DuckDBPyConnection, path: str, format: str, columns: Columns) -> tuple[tuple[str, ...], str]:
+def _names(
+    connection: DuckDBPyConnection, file: str, path: str, format: str, columns: Columns
+) -> tuple[tuple[str, ...], str]:
     """Return the names of the columns of a file, and for CSV the delimiter."""
     if format == "parquet":
-        with explained(path):
-            return parquet_names(connection, path), ""
-    if format == "json":
-        return (), ""
-    with open_text(path, errors="surrogateescape") as file:
-        header = file.readline().rstrip("\n")
-    if any("\ud800" <= letter <= "\udfff" for letter in header):
-        raise InputError(f"{path} is not UTF-8 text; convert it first")
-    if not header.strip():
-        raise InputError(f"{path} is empty, or its first line is; expected a header with the names of the columns")
+        return parquet_names(connection, path), ""
+    if format == "json":  # an object need not have all keys
+        keys = (
+            f"SELECT unnest(json_keys(line)) AS key FROM {_read_lines([file], IGNORE_REJECTS)} WHERE json_valid(line)"
+        )
+        found = connection.execute(f"SELECT DISTINCT key FROM ({keys}) ORDER BY key").fetchall()
+        if not found:
+            raise InputError(f"{path} has no JSON object; expected one per line")
+        return tuple(key for (key,) in found), ""
+    with open_text(path, errors="replace") as text:
+        header = text.readline().rstrip("\n")
+    if not header.strip() or "\ufffd" in header:
+        raise InputError(f"{path} does not begin with a line of column names in UTF-8")
     readings = [(tuple(csv_fields(path, 1, header, delimiter)), delimiter) for delimiter in DELIMITERS]
-    complete = [each for each in readings if columns.resolve(each[0]).are_in(each[0])]
-    return complete[0] if complete else max(readings, key=lambda reading: len(reading[0]))
+    return max(readings, key=lambda reading: (columns.resolve(reading[0]).are_in(reading[0]), len(reading[0])))
 
 
 def parquet_names(connection: DuckDBPyConnection, path: str) -> tuple[str, ...]:
@@ -670,78 +624,57 @@ def parquet_names(connection: DuckDBPyConnection, path: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _json_names(connection: DuckDBPyConnection, file: str, path: str) -> tuple[str, ...]:
-    """Return the keys of all objects of a JSON lines file: an object need not have all of them."""
-    lines = f"header = false, delim = {sql_text(NOT_IN_JSON)}, quote = '', escape = '', auto_detect = false"
-    lines = f"read_csv({sql_files([file])}, {lines}, columns = {{'line': 'VARCHAR'}}, ignore_errors = true)"
-    keys = f"SELECT unnest(json_keys(line)) AS key FROM {lines} WHERE json_valid(line)"
-    with explained(path):
-        found = connection.execute(f"SELECT DISTINCT key FROM ({keys}) ORDER BY key").fetchall()
-    if not found:
-        raise InputError(f"{path} has no JSON object; expected one per line")
-    return tuple(key for (key,) in found)
-
-
 def _usual_name(role: str, names: Sequence[str]) -> str | None:
-    plain = {"".join(filter(str.isalnum, name.lower())): name.strip() for name in reversed(names)}
-    exact = next((name.strip() for name in names if name.strip() == role), None)
-    return exact or next((plain[usual] for usual in USUAL_NAMES[role] if usual in plain), None)
-
-
-def _warn_of_guesses(given: Columns, found: Columns, source: str) -> None:
-    guessed = {role: getattr(found, role) for role in USUAL_NAMES if getattr(given, role) is None}
-    guessed = {role: name for role, name in guessed.items() if name not in (None, role)}
-    if guessed:
-        what = listed([f"{role} is column {name!r}" for role, name in guessed.items()])
-        options = f"{listed([f'{role}=' for role in guessed])} (--columns)"
-        warnings.warn(
-            f"guessed from the names in {source}: {what}; name another with {options}", InputWarning, stacklevel=4
-        )
+    if role in names:
+        return role
+    plain = {"".join(filter(str.isalnum, name.lower())): name for name in reversed(names)}
+    return next((plain[usual] for usual in USUAL_NAMES[role].split() if usual in plain), None)
 
 
 # Rows that are not rows at all.
 
 
-def _rejected_lines(connection: DuckDBPyConnection, group: _Group, number: int) -> Iterator[Reject]:
-    """Yield the lines that duckdb could not split into columns, in order, and drop its tables of them."""
-    if group.format not in ("csv", "json"):
-        return
+def _rejected_lines(connection: DuckDBPyConnection, groups: Sequence[_Group]) -> list[Reject]:
+    """Return the lines that duckdb could not split into columns, per reason, and drop its tables of them."""
+    if not any(group.format in ("csv", "json") for group in groups):
+        return []
     # A line may have several errors. It is one bad row, for the first of them.
     found = connection.execute(f"""
-        SELECT file_path, line_byte_position, arg_min(error_type, coalesce(column_idx, 0)), any_value(csv_line)
-        FROM rejects_{number} JOIN (SELECT DISTINCT scan_id, file_id, file_path FROM scans_{number})
-        USING (scan_id, file_id) GROUP BY ALL ORDER BY ALL
+        SELECT kind, count(*), min({{'closed': closed, 'file': file, 'byte': byte, 'text': text}}, {MAX_EXAMPLES})
+        FROM (SELECT file_path AS file, line_byte_position AS byte, any_value(csv_line) AS text,
+                     arg_min(error_type, coalesce(column_idx, 0)) AS kind,
+                     NOT (kind = 'UNQUOTED VALUE' AND regexp_matches(text, '\\S[\r\n]+\\S')) AS closed
+              FROM reject_errors JOIN (SELECT DISTINCT scan_id, file_id, file_path FROM reject_scans)
+              USING (scan_id, file_id) GROUP BY scan_id, file_id, file_path, line_byte_position)
+        GROUP BY kind ORDER BY 3
     """).fetchall()
-    connection.execute(f"DROP TABLE rejects_{number}; DROP TABLE scans_{number}")
-    shown: dict[str, int] = {}
-    for file, byte, kind, text in found:
-        path, reason = group.original(file), REASONS.get(kind, kind.lower())
-        shown[reason] = shown.get(reason, 0) + 1
-        unclosed = kind == "UNQUOTED VALUE" and "\n" in text.strip()
-        if not unclosed and shown[reason] > MAX_EXAMPLES:
-            yield Reject(reason, 1, ())
-            continue
-        blank = len(text) - len(text.lstrip("\r\n"))  # blank lines that duckdb counts to the row after them
-        line = _line_at(file, byte) + blank
-        if unclosed:  # a quote that is not closed swallows the rest of the file
-            raise InputError(f"a quote is not closed from line {line} of {path} on: {_short(text)!r}")
-        yield Reject(reason, 1, (BadRow(path, line, _short(text.strip())),))
+    connection.execute("DROP TABLE reject_errors; DROP TABLE reject_scans")
+    known = {file: path for group in groups for file, path in group.paths.items()}
+    rejects = []
+    for kind, n, lines in found:
+        examples = []
+        for each in lines:
+            begins = len(each["text"]) - len(each["text"].lstrip("\r\n"))  # duckdb counts blank lines to the next row
+            line = _line_at(each["file"], each["byte"] - 1 + begins)
+            examples.append(BadRow(known[os.path.abspath(each["file"])], line, _short(each["text"].strip())))
+        if not lines[0]["closed"]:  # the quote swallows the rest of the file
+            raise InputError(f"a quote is not closed from line {examples[0].line} of {examples[0].file} on")
+        rejects.append(Reject(kind.lower(), n, tuple(examples)))
+    return rejects
 
 
 def _line_at(path: str, byte: int) -> int:
-    """Return the number of the line that holds a byte."""
+    """Return the number of the line that a byte position is on."""
     line = 1
-    for chunk in chunks_of(path):
-        before = chunk[: max(byte, 0)]
-        line += before.count(b"\n") or before.count(b"\r")
-        byte -= len(chunk)
-        if byte <= 0:
-            break
+    with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
+        while byte > 0 and (chunk := file.read(min(byte, CHUNK_CHARACTERS))):
+            line += chunk.count(b"\n") or chunk.count(b"\r")
+            byte -= len(chunk)
     return line
 
 
-def _summary(rejects: Sequence[Reject] | Iterator[Reject]) -> list[Reject]:
-    """Add up rejects per reason, in the order of the first example, and keep the first examples."""
+def _summary(rejects: Iterable[Reject]) -> list[Reject]:
+    """Add up rejects per reason."""
     found: dict[str, Reject] = {}
     for each in rejects:
         before = found.get(each.reason, Reject(each.reason, 0, ()))
@@ -752,10 +685,6 @@ def _summary(rejects: Sequence[Reject] | Iterator[Reject]) -> list[Reject]:
 
 def _short(text: str) -> str:
     return text if len(text) <= MAX_EXAMPLE else text[:MAX_EXAMPLE] + " ..."
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(repr(_short(name)) for name in names[:50])
 
 
 # SQL.
@@ -787,9 +716,7 @@ def explained(source: str) -> Iterator[None]:
         with within_limits(source):
             yield
     except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:  # the last two: names that are not UTF-8
-        message = str(error).split("\nPossible")[0].split("\nLINE 1:")[0].strip()
-        if len(message) > MAX_MESSAGE:
-            message = message[:MAX_MESSAGE] + " ..."
+        message = str(error).split("\nPossible")[0].split("\nLINE 1:")[0].strip()[:MAX_MESSAGE]
         raise InputError(f"{source} cannot be read; is it complete and of the format of its name? {message}") from None
 
 
@@ -798,7 +725,7 @@ def source_name(paths: Sequence[str]) -> str:
     return paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
 
 
-def sql_files(paths: Sequence[str]) -> str:
+def sql_files(paths: Iterable[str]) -> str:
     """Return files as an SQL literal. duckdb would match their names as patterns and expand a leading ~."""
     return "[" + ", ".join(sql_text(glob.escape(os.path.abspath(path))) for path in paths) + "]"
 
