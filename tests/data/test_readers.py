@@ -147,7 +147,7 @@ def test_repeated_items_are_merged_with_a_warning_that_counts_them(tmp_path: Pat
         assert list(found) == [("a", "b"), ("a", "b"), ("a",)]
 
 
-bare_names = names.filter(lambda name: name == name.strip())
+bare_names = names.filter(lambda name: name == name.strip() and "\r" not in name)
 
 
 @settings(max_examples=10)
@@ -171,7 +171,7 @@ def test_any_labels_survive_a_csv_file_and_a_table(
 
 
 @settings(max_examples=25)
-@given(lists=label_lists(bare_names.filter(lambda name: not set(name) & set("\r\n"))))
+@given(lists=label_lists(bare_names.filter(lambda name: "\n" not in name)))
 def test_any_names_on_one_line_survive_a_file_of_lines(lists: Lists, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "labels.txt"
     path.write_bytes(lines_text([*lists, ["a", "b"]], ",").encode())  # the last line tells that commas separate

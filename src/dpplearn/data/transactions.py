@@ -69,7 +69,6 @@ NOT_IN_JSON = "\x01"
 TEXT = (
     f"auto_detect = false, comment = '', filename = true, hive_partitioning = false, max_line_size = {MAX_LINE_BYTES}"
 )
-STORE_REJECTS, IGNORE_REJECTS = "store_rejects = true", "ignore_errors = true"
 
 
 @dataclass(frozen=True)
@@ -156,29 +155,32 @@ class _Group:
         """What messages call the group."""
         return next(iter(self.paths.values()), "the table")
 
-    def scan(self, places: Sequence[int], errors: str = STORE_REJECTS) -> str:
-        """Return a query for some columns as c0, c1, ..., with file, row and, for JSON, the line."""
+    def scan(self, places: Sequence[int]) -> str:
+        """Return a query for some columns as c0, c1, ..., with file, row, and the text of the row as a list."""
+        text = f"[{', '.join(f'CAST(c{number} AS VARCHAR)' for number in range(len(places)))}]"
         values = [f"n{place}" for place in places]
         names = ", ".join(f"n{place}" for place in range(len(self.names)))
         extra = "filename AS file, NULL AS row"
         if self.format == "frame":
-            table = f"(SELECT *, row_number() OVER () - 1 FROM registered) AS t({names}, row)"
+            table = f"(SELECT *, row_number() OVER () FROM registered) AS t({names}, row)"
             extra = "NULL AS file, row"
         elif self.format == "parquet":
             options = "union_by_name = true, hive_partitioning = false"
             table = f"read_parquet({sql_files(self.paths)}, {options}) AS t({names})"
-            extra = "filename AS file, file_row_number AS row"
+            extra = "filename AS file, file_row_number + 1 AS row"
         elif self.format == "json":
             valid = "CASE WHEN json_valid(line) THEN line END AS json"
-            table = f"(SELECT *, {valid} FROM {_read_lines(self.paths, errors)} WHERE trim(line) <> '')"
+            table = f"(SELECT *, {valid} FROM {_read_lines(self.paths, 'store_rejects = true')} WHERE trim(line) <> '')"
             values = [_json_value(self.names[place]) for place in places]
-            extra += ", line"
+            text = "[trim(line)]"
         else:
             columns = ", ".join(f"'n{place}': 'VARCHAR'" for place in range(len(self.names)))
             dialect = f"header = true, delim = {sql_text(self.delimiter)}, quote = '\"', escape = '\"', nullstr = ''"
-            table = f"read_csv({sql_files(self.paths)}, {dialect}, columns = {{{columns}}}, {TEXT}, {errors})"
+            table = (
+                f"read_csv({sql_files(self.paths)}, {dialect}, columns = {{{columns}}}, {TEXT}, store_rejects = true)"
+            )
         chosen = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
-        return f"SELECT {chosen}, {extra} FROM {table}"
+        return f"SELECT {chosen}, {extra}, {text} AS text FROM {table}"
 
     def records(self, file: str, places: Sequence[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Yield the values of each row of a text file as texts, with the line on which it begins."""
@@ -323,24 +325,19 @@ class Transactions:
         self._kind = "VIEW" if all(group.format == "parquet" for group in groups) else "TABLE"
         places = [self.columns.places(group.names, group.source) for group in groups]
         scans = [group.scan(each) for group, each in zip(groups, places, strict=True)]
-        types = [dict(zip(self.columns.by_role, self._types(scan), strict=False)) for scan in scans]
-        usable = [self._usable(scan, each) for scan, each in zip(scans, types, strict=True)]
-        query = " UNION ALL ".join(f"SELECT {', '.join(ROLES)}, reason FROM ({each})" for each in usable)
-        run(f"CREATE {self._kind} {rows} AS {query}").fetchall()
-        rejects = _rejected_lines(self.connection, groups)
+        types = [list(map(str, self.connection.sql(f"{scan} LIMIT 0").types)) for scan in scans]
+        run(f"CREATE {self._kind} {rows} AS {' UNION ALL '.join(map(self._usable, scans, types))}").fetchall()
         is_text = self.connection.sql(f"SELECT basket FROM {rows}").types[0] == "VARCHAR"
         good = "reason IS NULL"
         checks = all_plain("basket", good) if is_text else "false", all_plain("item", good)
-        query = f"SELECT count(*) FILTER ({good}), count(reason), {', '.join(checks)} FROM {rows}"
-        self.n_rows, n_bad, plain_baskets, plain_items = run(query).fetchall()[0]
-        if n_bad:  # read again, for the place of the bad rows
-            for group, each, kinds in zip(groups, places, types, strict=True):
-                rejects += self._unusable(self._usable(group.scan(each, IGNORE_REJECTS), kinds), group, each)
+        query = f"SELECT count(*) FILTER ({good}), {', '.join(checks)} FROM {rows}"
+        self.n_rows, plain_baskets, plain_items = run(query).fetchall()[0]
+        rejects = _rejected_lines(self.connection, groups) + self._unusable(groups, places)
         self.rejects = _summary(rejects)
         # Text in Parquet files and data frames is text: only files without types leave open what digits mean.
         untyped = all(
-            group.format in ("csv", "json") or each["item"] in INTEGER_TYPES | WIDE_TYPES
-            for group, each in zip(groups, types, strict=True)
+            group.format in ("csv", "json") or kind in INTEGER_TYPES | WIDE_TYPES
+            for group, (_, kind, *_) in zip(groups, types, strict=True)
         )
         self.integer_items = untyped and plain_items
         basket = "CAST(basket AS BIGINT)" if plain_baskets else "basket"
@@ -353,38 +350,38 @@ class Transactions:
         """Remove the tables."""
         self.connection.execute(f"DROP VIEW {self.name}; DROP {self._kind} {self.name}_rows")
 
-    def _types(self, scan: str) -> list[str]:
-        return list(map(str, self.connection.sql(f"{scan} LIMIT 0").types))
-
-    def _usable(self, scan: str, types: Mapping[str, str]) -> str:
-        """Return a query for the values by role, with the reason why a row cannot be used, or null."""
+    def _usable(self, scan: str, types: Sequence[str]) -> str:
+        """Return a query for the values by role, and for rows that cannot be used the reason and the place."""
         values = {"category": sql_text(ONE_CATEGORY), "weight": "NULL::DOUBLE", "time": "NULL::TIMESTAMPTZ"}
         reasons = []
         for number, (role, column) in enumerate(self.columns.by_role.items()):
-            values[role] = _VALUES[role](f"c{number}", types[role])
+            values[role] = _VALUES[role](f"c{number}", types[number])
             reason = sql_text(f"no usable value in column {column!r}")
             reasons.append(f"WHEN NOT coalesce({_TESTS.get(role, role + ' IS NOT NULL')}, false) THEN {reason}")
         chosen = ", ".join(f"{values[role]} AS {role}" for role in ROLES)
-        return f"SELECT *, CASE {' '.join(reasons)} END AS reason FROM (SELECT *, {chosen} FROM ({scan}))"
+        place = "CASE WHEN reason IS NOT NULL THEN {'file': file, 'row': row, 'text': text} END AS place"
+        return f"""
+            SELECT {", ".join(ROLES)}, CASE {" ".join(reasons)} END AS reason, {place}
+            FROM (SELECT file, row, text, {chosen} FROM ({scan}))
+        """
 
-    def _unusable(self, usable: str, group: _Group, places: Sequence[int]) -> list[Reject]:
-        """Return the rows of a group without a usable value, per reason and file."""
-        columns = ["trim(line)"] if group.format == "json" else [f"CAST(c{n} AS VARCHAR)" for n in range(len(places))]
-        row = f"{{'row': row, 'raw': [{', '.join(columns)}]}}"
+    def _unusable(self, groups: Sequence[_Group], places: Sequence[Sequence[int]]) -> list[Reject]:
+        """Return the rows without a usable value, per reason and file."""
         found = self.connection.execute(f"""
-            SELECT reason, file, count(*), min({row}, {MAX_COMPARED}) FROM ({usable}) WHERE reason IS NOT NULL
-            GROUP BY reason, file ORDER BY reason, file
+            SELECT reason, count(*), min(place, {MAX_COMPARED}) FROM {self.name}_rows WHERE reason IS NOT NULL
+            GROUP BY reason, place.file ORDER BY reason, place.file
         """)
+        group_of = {file: each for each in zip(groups, places, strict=True) for file in each[0].paths}
         rejects = []
-        for reason, file, n, rows in found.fetchall():
-            known = [(each["row"], tuple((value or "").strip() for value in each["raw"])) for each in rows]
-            if known[0][0] is None:  # text: the line is found by reading it again
-                wanted = {values for _, values in known}
-                lines = (each for each in group.records(file, places) if each[1] in wanted)
-            else:
-                lines = ((number + 1, values) for number, values in known)
+        for reason, n, rows in found.fetchall():
+            file = rows[0]["file"]
+            lines = ((each["row"], tuple((value or "").strip() for value in each["text"])) for each in rows)
+            group, columns = group_of.get(file, (groups[0], ()))
+            if rows[0]["row"] is None:  # a row of text has no number: it is looked for in the file
+                wanted = {text for _, text in lines}
+                lines = (each for each in group.records(file, columns) if each[1] in wanted)
             path = group.paths.get(file, group.source)
-            examples = [BadRow(path, line, _short(", ".join(raw))) for line, raw in islice(lines, MAX_EXAMPLES)]
+            examples = [BadRow(path, line, _short(", ".join(text))) for line, text in islice(lines, MAX_EXAMPLES)]
             rejects.append(Reject(reason, n, tuple(examples)))
         return rejects
 
@@ -598,9 +595,8 @@ def _names(
     if format == "parquet":
         return parquet_names(connection, path), ""
     if format == "json":  # an object need not have all keys
-        keys = (
-            f"SELECT unnest(json_keys(line)) AS key FROM {_read_lines([file], IGNORE_REJECTS)} WHERE json_valid(line)"
-        )
+        lines = f"{_read_lines([file], 'ignore_errors = true')} WHERE json_valid(line)"
+        keys = f"SELECT unnest(json_keys(line)) AS key FROM {lines}"
         found = connection.execute(f"SELECT DISTINCT key FROM ({keys}) ORDER BY key").fetchall()
         if not found:
             raise InputError(f"{path} has no JSON object; expected one per line")
