@@ -115,8 +115,8 @@ import dpplearn as dl
 dl.fit_dpp([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).model.sample(2, rng=0)
 dl.DPP.from_K([[1.0, 0], [0, 0.5]]).log_prob([0])
 dl.DPP.from_K([[0.5, 0], [0, 0.5]]).sample(2, k=1, rng=0)
-from dpplearn.distributions.compiled import bordered, definite, sampling
-loops = [definite.definite, bordered.bordered, sampling.choose_k, sampling.draw_items]
+from dpplearn.distributions.compiled import bordered, minors, sampling
+loops = [minors.minors_of, bordered.bordered, sampling.choose_k, sampling.draw_items]
 print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values())) for loop in loops])
 """
     for _ in range(2):
@@ -128,12 +128,12 @@ print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values(
 def test_compiled_code_is_made_anew_when_a_file_that_it_is_made_of_changes(tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "dpplearn", ignore=shutil.ignore_patterns("__pycache__"))
     code = """
-from dpplearn.distributions.compiled.definite import definite
-print(sum(definite.stats.cache_hits.values()), sum(definite.stats.cache_misses.values()))
+from dpplearn.distributions.compiled.minors import minors_of
+print(sum(minors_of.stats.cache_hits.values()), sum(minors_of.stats.cache_misses.values()))
 """
     found = []
     for change in ("", "", "# changed\n"):
-        with open(tmp_path / "dpplearn/distributions/compiled/definite.py", "a", encoding="utf-8") as file:
+        with open(tmp_path / "dpplearn/distributions/compiled/minors.py", "a", encoding="utf-8") as file:
             file.write(change)
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_OPT": "1"}  # compiles sooner
         run = [sys.executable, "-c", code]

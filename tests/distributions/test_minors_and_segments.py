@@ -10,11 +10,10 @@ import pytest
 from dpplearn import Baskets, InputError
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense
-from dpplearn.distributions.minors import WORK_WORTH_A_THREAD, Share, over_threads
+from dpplearn.distributions.minors import GENERAL, WORK_WORTH_A_THREAD, Share, over_threads
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.statistics import (
     INVERSE,
-    MINOR,
     SEGMENT,
     log_minors,
     minor_sums,
@@ -33,7 +32,7 @@ LOG_ODDS = RNG.standard_normal((4, N))
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_minors_are_those_of_numpy_whatever_the_threads(threads: int) -> None:
-    assert MINOR * BASKETS.blocks.work > 2 * WORK_WORTH_A_THREAD  # so that there are three shares
+    assert GENERAL * BASKETS.blocks.work > 2 * WORK_WORTH_A_THREAD  # so that there are three shares
     logdets = [np.linalg.slogdet(C[np.ix_(each, each)])[1] for each in SETS]
     delta = np.zeros((N, N))
     for each, weight in zip(SETS, BASKETS.weights, strict=True):

@@ -33,7 +33,6 @@ class Blocks:
     groups: Ints  # (n_sizes, 4) size, first of `items`, first of `weights`, number of blocks
     places: Ints  # (n_baskets,) position of each basket in `weights`
     item_weights: Floats  # (n_items,) total weight of the baskets that contain each item
-    alone: Floats  # (n_items,) total weight of the baskets that contain only this item
 
     @cached_property
     def largest(self) -> int:
@@ -70,33 +69,20 @@ def in_blocks(indices: Items, offsets: Ints, weights: Floats, n_items: int) -> B
         of_places.append(np.concatenate([weights[rows], np.zeros(missing)]))
         groups.append(np.array([[size, first_item, first_place, n_blocks]]))
         first_item, first_place = first_item + items[-1].size, first_place + len(padded)
-    sizes = np.diff(offsets)
     return Blocks(
         items=read_only(np.concatenate(items)),
         weights=read_only(np.concatenate(of_places)),
         groups=read_only(np.concatenate(groups)),
         places=read_only(places),
-        item_weights=read_only(_weight_of_items(indices, sizes, weights, n_items)),
-        alone=read_only(_weight_of_items(indices, sizes, np.where(sizes == 1, weights, 0), n_items)),
+        item_weights=read_only(np.bincount(indices, np.repeat(weights, np.diff(offsets)), n_items).astype(float)),
     )
-
-
-def _weight_of_items(indices: Items, sizes: Ints, weights: Floats, n_items: int) -> Floats:
-    """Return the total weight of the sets that contain each item."""
-    return np.bincount(indices, np.repeat(weights, sizes), n_items).astype(float)
 
 
 def _rows_of_each_size(offsets: Ints) -> Iterator[tuple[int, Ints]]:
     """Yield each size that occurs, ascending, with the rows of its sets."""
     sizes = np.diff(offsets)
-    if not len(sizes):
-        return
-    if len(sizes) == 1:  # an answer to one question
-        yield int(sizes[0]), np.zeros(1, np.int64)
-        return
-    order = np.argsort(sizes, kind="stable")
-    found, starts = np.unique(sizes[order], return_index=True)
-    yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True)
+    for size in np.flatnonzero(np.bincount(sizes)).tolist():
+        yield size, np.flatnonzero(sizes == size)
 
 
 def _sets(indices: Items, offsets: Ints, rows: Ints, size: int) -> Items:

@@ -30,15 +30,16 @@ MATRICES = 4  # matrices of the size of a kernel that an eigendecomposition hold
 BATCH_NUMBERS = 1_000_000  # numbers that a query over many sets holds at a time
 
 
-def doubtful_pivot(n_items: int, k: int) -> float:
-    """Return the pivot below which a minor of k items, scaled to a unit diagonal, has too few correct digits.
+def doubtful_pivot(n_items: int, k: Any) -> Any:
+    """Return the pivot below which a minor of k items, scaled to a unit diagonal, has too few correct digits; k may be
+    an array.
 
     Entries have an error of δ = (2N + 4k) eps. Division by a pivot of √δ magnifies it to √δ.
     """
-    return math.sqrt((2 * n_items + 4 * k) * EPSILON)
+    return np.sqrt((2 * n_items + 4 * k) * EPSILON)
 
 
-def zero_pivot(n_items: int, k: int) -> float:
+def zero_pivot(n_items: int, k: Any) -> Any:
     """Return the squared distance below which a row depends on those of k items, relative to its squared length."""
     return (2 * math.sqrt(n_items) + 4 * k) * EPSILON
 
@@ -121,18 +122,31 @@ class SetMinors:
     The border consists of the last rows and columns of M, those after the items.
     """
 
-    scaled: Floats  # M / (unit unitᵀ)
+    matrix: Floats  # M
     unit: Floats  # (n_items,) lengths with which an item's pivots are compared; M_ii is at most unit²
-    log_squares: Floats  # (n_items,) log unit²
     log_constant: float
 
-    @classmethod
-    def of(cls, M: Floats, unit: Floats, log_constant: float) -> SetMinors:
-        """Return the minors of M, scaled."""
-        inverse = np.ones(len(M))
-        np.divide(1, unit, out=inverse[: len(unit)], where=unit > 0)
-        with np.errstate(divide="ignore"):
-            return cls(M * inverse[:, None] * inverse, unit, 2 * np.log(unit), log_constant)
+    @cached_property
+    def inverse(self) -> Floats:
+        """1/unit, 0 for items that cannot occur, and 1 for the border."""
+        inverse, n = np.ones(len(self.matrix)), len(self.unit)
+        inverse[:n] = 0
+        np.divide(1, self.unit, out=inverse[:n], where=(self.unit > 0) & (self.unit < np.inf))
+        return inverse
+
+    @cached_property
+    def scaled(self) -> Floats:
+        """M / (unit unitᵀ)."""
+        with np.errstate(invalid="ignore"):
+            scaled = self.matrix * self.inverse[:, None]
+            scaled *= self.inverse
+        return scaled
+
+    @cached_property
+    def log_squares(self) -> Floats:
+        """log unit², (n_items,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(2 * np.log(self.unit))
 
     @cached_property
     def components(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -142,7 +156,7 @@ class SetMinors:
     @property
     def n_border(self) -> int:
         """The number of rows of the border."""
-        return len(self.scaled) - len(self.unit)
+        return len(self.matrix) - len(self.unit)
 
     def adjoin(self, sets: Items, items: Ints | None, singular: bool = False) -> tuple[Floats, Floats, Floats, Bools]:
         """Return the log of the value of A (s,), scale (s,) and x (s, j), where A ∪ i has the value e^scale x_i, and

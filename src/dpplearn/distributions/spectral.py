@@ -1,9 +1,9 @@
 """SpectralDPP: a symmetric DPP, given by the eigenvalues and eigenvectors of its marginal kernel K = V diag(λ) Vᵀ.
 
 Eigenvalues of exactly 0 and exactly 1 are allowed, so L = V diag(λ/(1 − λ)) Vᵀ need not exist and sets can be
-impossible. Probabilities of sets are minors of K or of the bordered matrix (see `Bordered`). Conditioning and tilting
-act on the factors F = V √λ and H = √(1 − λ), for which K = F Fᵀ and FᵀF + HᵀH = I. Sets of nearly identical items,
-whose minors are lost in rounding, are computed from F as well.
+impossible. Probabilities of sets are minors of K or of the bordered matrix (see `SpectralDPP.bordered`). Conditioning
+and tilting act on the factors F = V √λ and H = √(1 − λ), for which K = F Fᵀ and FᵀF + HᵀH = I. Sets of nearly identical
+items, whose minors are lost in rounding, are computed from F as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dpplearn.distributions.determinants import (
     zero_pivot,
 )
 from dpplearn.distributions.interaction import similarity_of
-from dpplearn.distributions.minors import UnitDiagonal
+from dpplearn.distributions.minors import symmetric_sums
 from dpplearn.distributions.ranking import top_compiled
 from dpplearn.distributions.sampling import (
     choice_given_size,
@@ -48,7 +48,6 @@ from dpplearn.distributions.sampling import (
     log_size_table,
 )
 from dpplearn.distributions.sizes import tilt_to_size
-from dpplearn.distributions.statistics import set_minors
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
 from dpplearn.utils.threads import map_over_threads
@@ -56,27 +55,6 @@ from dpplearn.utils.threads import map_over_threads
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
 DRAWS_PER_STREAM = 32  # draws with one random stream: fixed, so that draws do not depend on the number of threads
-
-
-@dataclass(frozen=True)
-class Bordered:
-    """The matrix E = [[A, U], [Uᵀ, −D]] whose minors give probabilities for every eigenvalue up to and including 1.
-
-    U has the eigenvectors near 1, D = (1 − λ)/λ of those, A is the L of the others. Then
-    log P(Y) = log|det E_{Y ∪ border}| + log_normaliser, and without such eigenvalues E is L.
-    """
-
-    matrix: Floats  # (n_items + n_border, n_items + n_border)
-    n_border: int
-    log_normaliser: float
-    possible_sizes: range  # of the sets that have a probability; rounding alone may hide that others have none
-
-    @cached_property
-    def scale(self) -> Floats:
-        """The square root of A_ii + |U_i|², which the pivots of an item are compared with."""
-        n_items = len(self.matrix) - self.n_border
-        squares = self.matrix.diagonal()[:n_items] + (self.matrix[:n_items, n_items:] ** 2).sum(axis=1)
-        return np.asarray(np.sqrt(squares))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,22 +239,21 @@ class SpectralDPP(Components):
         return read_only(self.eigenvectors[:, positive] * np.sqrt(self.eigenvalues[positive]))
 
     @cached_property
-    def bordered(self) -> Bordered:
-        """The matrix whose minors are the probabilities of sets."""
+    def bordered(self) -> SetMinors:
+        """The minors of E = [[A, U], [Uᵀ, −D]], which give probabilities for every eigenvalue up to and including 1.
+
+        U has the eigenvectors near 1, D = (1 − λ)/λ of those, A is the L of the others. Then
+        log P(Y) = log|det E_{Y ∪ border}| + log_constant, and without such eigenvalues E is L. The pivots of an item
+        are compared with A_ii + |U_i|².
+        """
         near = self.near_one
         rest, border = self.eigenvalues[~near], self.eigenvalues[near]
-        normaliser = float(np.log1p(-rest).sum() + np.log(border).sum())
-        if not near.any():
-            return Bordered(self.L, 0, normaliser, self.size_range)
-        A = symmetric_product(self.eigenvectors[:, ~near], rest / (1 - rest))
+        A = E = symmetric_product(self.eigenvectors[:, ~near], rest / (1 - rest)) if near.any() else self.L
         U = self.eigenvectors[:, near]
-        E = np.block([[A, U], [U.T, -np.diag((1 - border) / border)]])
-        return Bordered(E, len(border), normaliser, self.size_range)
-
-    @cached_property
-    def unit_L(self) -> UnitDiagonal:
-        """L, scaled to a unit diagonal."""
-        return UnitDiagonal.of(self.L)
+        if near.any():
+            E = np.block([[A, U], [U.T, -np.diag((1 - border) / border)]])
+        unit = np.sqrt(A.diagonal() + (U**2).sum(axis=1))
+        return SetMinors(E, unit, float(np.log1p(-rest).sum() + np.log(border).sum()))
 
     def log_empty(self) -> Floats:
         """Return log P(∅), (1,)."""
@@ -296,11 +273,12 @@ class SpectralDPP(Components):
 
     def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
         """Return log P(Y) of each set, (s, 1)."""
-        return self.log_prob_by_minors(set_minors(self, sets, threads).each(), sets)[:, None]
+        sums = symmetric_sums(self.bordered, self.size_range, sets, threads, want_delta=False)
+        return self.log_prob_by_minors(sums.each(), sets)[:, None]
 
     def log_prob_by_minors(self, log_det: Floats, sets: Sets) -> Floats:
         """Return log P(Y) of each set, (s,), from the logarithms of its minors, which are −inf for sets in doubt."""
-        values = log_det + self.bordered.log_normaliser
+        values = log_det + self.bordered.log_constant
         if np.isneginf(log_det).any():
             for group in sets.by_size:
                 doubtful = np.isneginf(log_det[group.rows])
@@ -340,7 +318,7 @@ class SpectralDPP(Components):
         if inclusion:
             return self._adjoin(self._inclusion, self.factor, 0, log_mass, sets, items)
         factor = None if self.near_one.any() else self._odds_factor
-        return self._adjoin(self._probability, factor, self.size_range.start, log_mass, sets, items)
+        return self._adjoin(self.bordered, factor, self.size_range.start, log_mass, sets, items)
 
     def top(
         self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
@@ -348,7 +326,7 @@ class SpectralDPP(Components):
         if self.bordered.n_border or not worth_loading():
             return super().top(log_mass, sets, k, candidate, inclusion, threads)
         least, of_K = np.empty(len(sets)), self._inclusion.components if inclusion else None
-        found = top_compiled(self._probability.components, of_K, log_mass, sets, k, candidate, least, threads)
+        found = top_compiled(self.bordered.components, of_K, log_mass, sets, k, candidate, least, threads)
         doubtful = np.flatnonzero(~(least >= SMALL_PIVOT))
         if len(doubtful):
             again = super().top(log_mass, subset(sets, doubtful), k, candidate, inclusion, threads)
@@ -399,7 +377,7 @@ class SpectralDPP(Components):
         if evidence[0] == -math.inf or rest.size_range.start > 1:
             return -math.inf, 0.0, x[candidates]
         singular = rest.size_range.start == 1
-        _, scale, single, _ = rest._probability.adjoin(np.zeros((1, 0), np.int32), None, singular)
+        _, scale, single, _ = rest.bordered.adjoin(np.zeros((1, 0), np.int32), None, singular)
         x[np.delete(everything, A)] = single[0]
         return float(self.log_prob_by_factor(A[None])[0]), float(scale[0] + evidence[0]), x[candidates]
 
@@ -563,12 +541,7 @@ class SpectralDPP(Components):
     @cached_property
     def _inclusion(self) -> SetMinors:
         """The minors of K."""
-        return SetMinors.of(self.K, np.sqrt(self.K.diagonal()), 0.0)
-
-    @cached_property
-    def _probability(self) -> SetMinors:
-        """The minors of the bordered matrix."""
-        return SetMinors.of(self.bordered.matrix, self.bordered.scale, self.bordered.log_normaliser)
+        return SetMinors(self.K, np.sqrt(self.K.diagonal()), 0.0)
 
     @cached_property
     def _squared_eigenvectors(self) -> Floats:

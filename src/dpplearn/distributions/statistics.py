@@ -6,45 +6,51 @@ minors and over responsibilities, and the normalising constants of its segments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial, reduce
-from operator import iadd
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.blocks import LANES
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import Sets
-from dpplearn.distributions.determinants import doubtful_pivot, zero_pivot
+from dpplearn.distributions.determinants import SetMinors, zero_pivot
 from dpplearn.distributions.minors import (
     NO_DELTA,
     NO_NUMBERS,
-    BorderedMinors,
-    DefiniteMinors,
     Share,
-    UnitDiagonal,
+    minors_of,
     over_threads,
+    symmetric_sums,
+    weighted_sum,
 )
 from dpplearn.utils.threads import thread_count
 
 if TYPE_CHECKING:
     from dpplearn.distributions.spectral import SpectralDPP
 
-MINOR, SEGMENT = 8, 12  # costs of a pass: multiple of `Blocks.work`, and nanoseconds per basket and segment
+SEGMENT = 12  # nanoseconds per basket and segment
 INVERSE = 0.1  # nanoseconds per segment and cube of the number of items
 
 
 @dataclass(frozen=True)
-class Statistics:
+class Additive:
+    """Sums over baskets; those of two sets of baskets add, field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+
+@dataclass(frozen=True)
+class Statistics(Additive):
     """Sums over baskets Y_i with weights w_i, under one kernel.
 
     `logdet` is Σ w_i log det L_{Y_i} and `delta` is Σ w_i B_i (L_{Y_i})⁻¹ B_iᵀ. For a kernel with eigenvalues near 1
-    both are of the bordered matrix (`SpectralDPP.bordered`), and `bordered_delta` has its rows and columns last.
-    A basket of probability zero makes `logdet` −inf, adds nothing to delta, and counts in `impossible`.
+    both are of the bordered matrix (`SpectralDPP.bordered`), and the rows and columns of the border are last.
+    A basket of probability zero makes `logdet` −inf and adds nothing to delta.
 
     Examples
     --------
@@ -57,26 +63,12 @@ class Statistics:
 
     weight: float
     logdet: float
-    bordered_delta: Floats  # (n_items + n_border, n_items + n_border)
-    n_items: int
-    impossible: float
-
-    @property
-    def delta(self) -> Floats:
-        """Σ w_i B_i (L_{Y_i})⁻¹ B_iᵀ, one row and one column per item."""
-        return self.bordered_delta[: self.n_items, : self.n_items]
-
-    def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(
-            self.weight + other.weight,
-            self.logdet + other.logdet,
-            self.bordered_delta + other.bordered_delta,
-            self.n_items,
-            self.impossible + other.impossible,
-        )
+    delta: Floats  # (n_items + n_border, n_items + n_border)
 
 
-def statistics(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = None) -> Statistics:
+def statistics(
+    kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = None, *, want_delta: bool = True
+) -> Statistics:
     """Return weight, log det and Delta, in O(n k³).
 
     Parameters
@@ -87,6 +79,8 @@ def statistics(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = N
         The data, with their weights; `Baskets` or `Parts`.
     threads
         Maximum number of threads, by default one per core. The result is reproducible for the same number.
+    want_delta
+        Whether to compute Delta. Without it, a pass takes about half the time.
 
     Returns
     -------
@@ -99,66 +93,26 @@ def statistics(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = N
     >>> round(stats.logdet, 4)
     -0.2877
     """
-    return summed(_statistics, _laid_out(kernel), baskets=baskets, threads=threads)
+    _ = kernel.bordered  # computed once for all parts
+    return summed(_statistics, kernel, want_delta, baskets=baskets, threads=threads)
 
 
-def _laid_out(kernel: SpectralDPP) -> SpectralDPP:
-    """Compute the matrix of the minors once, so that all parts use the same one."""
-    _ = kernel.bordered
-    return kernel
+def _statistics(kernel: SpectralDPP, want_delta: bool, baskets: Baskets, threads: int | None) -> Statistics:
+    minors = kernel.bordered
+    logdet, delta, each = symmetric_sums(minors, kernel.size_range, baskets, threads, want_delta=want_delta)
+    if logdet == -np.inf and (want_delta or _possible_sizes(kernel, baskets)):
+        by_minors = each()  # sets in doubt are computed from the factor of the kernel
+        values = kernel.log_prob_by_minors(by_minors, baskets) - minors.log_constant
+        logdet = weighted_sum(baskets.weights, values)
+        if want_delta:
+            _add_inverses(kernel, baskets, np.flatnonzero(np.isneginf(by_minors) & np.isfinite(values)), delta)
+    return Statistics(baskets.total_weight, logdet, delta)
 
 
-def _statistics(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> Statistics:
-    minors = set_minors(kernel, baskets, threads)
-    logdet, left_out, delta = minors.sums()
-    impossible = 0.0
-    if left_out > 0:
-        each = minors.each()
-        values = _log_determinants(kernel, baskets, each)
-        logdet = _weighted_sum(baskets.weights, values)
-        impossible = float(baskets.weights[np.isneginf(values)].sum())
-        _add_inverses(kernel, baskets, np.flatnonzero(np.isneginf(each) & np.isfinite(values)), delta)
-    return Statistics(baskets.total_weight, logdet, delta, kernel.n_items, impossible)
-
-
-def sums_under_L(L: Floats, baskets: AnyBaskets, threads: int | None = None) -> tuple[float, Floats]:
-    """Return Σ w log det L_Y and Delta = Σ w B (L_Y)⁻¹ Bᵀ under L itself (C-contiguous float64).
-
-    A set of positive weight with a pivot of rounding size makes the first −inf; Delta is without such sets.
-    """
-    return summed(_sums_under_L, L, baskets=baskets, threads=threads)
-
-
-def _sums_under_L(L: Floats, baskets: Baskets, threads: int | None) -> tuple[float, Floats]:
-    logdet, left_out, delta = _without_factor(L, baskets, threads).sums()
-    return -np.inf if left_out > 0 else logdet, delta
-
-
-def logdet_under_L(L: Floats, baskets: AnyBaskets, threads: int | None = None) -> float:
-    """Return Σ w log det L_Y alone, in about half the time."""
-    return summed(_logdet_under_L, L, baskets=baskets, threads=threads)
-
-
-def _logdet_under_L(L: Floats, baskets: Baskets, threads: int | None) -> float:
-    logdet, left_out = _without_factor(L, baskets, threads).logdet()
-    return -np.inf if left_out > 0 else logdet
-
-
-def set_minors(kernel: SpectralDPP, baskets: Sets, threads: int | None) -> DefiniteMinors | BorderedMinors:
-    """Return the minors that give the probabilities of the sets."""
-    bordered = kernel.bordered
-    if bordered.n_border:
-        return BorderedMinors(bordered, baskets, threads)
-    return DefiniteMinors(kernel.unit_L, baskets, threads, rank=kernel.rank, limit=doubtful_pivot)
-
-
-def _without_factor(L: Floats, baskets: Baskets, threads: int | None) -> DefiniteMinors:
-    return DefiniteMinors(UnitDiagonal.of(L), baskets, threads, rank=len(L), limit=zero_pivot)
-
-
-def _log_determinants(kernel: SpectralDPP, baskets: Baskets, each: Floats) -> Floats:
-    """Return the log-determinant of every basket; those in doubt are computed from the factor of the kernel."""
-    return kernel.log_prob_by_minors(each, baskets) - kernel.bordered.log_normaliser
+def _possible_sizes(kernel: SpectralDPP, baskets: Baskets) -> bool:
+    """Return whether the sizes of all baskets are possible; line searches often meet kernels under which some are
+    not."""
+    return bool(np.isin(baskets.sizes[baskets.weights > 0], kernel.size_range).all())
 
 
 def _add_inverses(kernel: SpectralDPP, baskets: Baskets, rows: Ints, delta: Floats) -> None:
@@ -182,60 +136,49 @@ def _inverse(minor: Floats) -> Floats:
         return np.asarray(np.linalg.pinv(minor, rtol=0, hermitian=True))
 
 
-def mean_log_likelihood(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = None) -> float:
-    """Return the weighted mean of log P(Y); one pass without Delta."""
-    logdet = summed(_logdet, _laid_out(kernel), baskets=baskets, threads=threads)
-    return logdet / baskets.total_weight + kernel.bordered.log_normaliser
-
-
-def _logdet(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> float:
-    minors = set_minors(kernel, baskets, threads)
-    logdet, left_out = minors.logdet()
-    if not left_out > 0:
-        return logdet
-    values = minors.each()
-    doubtful = np.flatnonzero(np.isneginf(values) & (baskets.weights > 0))
-    if not np.isin(baskets.sizes[doubtful], kernel.size_range).all():
-        return -np.inf
-    for row in doubtful.tolist():  # one by one: the first impossible set decides, and line searches meet many of them
-        values[row] = kernel.log_prob_by_factor(baskets.positions(row)[None])[0] - kernel.bordered.log_normaliser
-        if values[row] == -np.inf:
-            return -np.inf
-    return _weighted_sum(baskets.weights, values)
-
-
 def log_likelihood(kernel: SpectralDPP, stats: Statistics) -> float:
     """Return the weighted mean of log P(Y): logdet/weight + Σ_j log(1 − λ_j)."""
-    return stats.logdet / stats.weight + kernel.bordered.log_normaliser
+    return stats.logdet / stats.weight + kernel.bordered.log_constant
 
 
-def _weighted_sum(weights: Floats, values: Floats) -> float:
-    """Return Σ w x, in which terms of weight 0 do not count even if x is −inf."""
-    counted = weights > 0
-    return float(weights[counted] @ values[counted])
+def mean_log_likelihood(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = None) -> float:
+    """Return the weighted mean of log P(Y); one pass without Delta."""
+    return log_likelihood(kernel, statistics(kernel, baskets, threads, want_delta=False))
+
+
+def sums_under_L(
+    L: Floats, baskets: AnyBaskets, threads: int | None = None, *, want_delta: bool = True
+) -> tuple[float, Floats]:
+    """Return Σ w log det L_Y and Delta = Σ w B (L_Y)⁻¹ Bᵀ under L itself (C-contiguous float64).
+
+    A set of positive weight with a pivot of rounding size makes the first −inf; Delta is without such sets. Without
+    Delta, the first takes half the time.
+    """
+    return summed(_sums_under_L, L, want_delta, baskets=baskets, threads=threads)
+
+
+def _sums_under_L(L: Floats, want_delta: bool, baskets: Baskets, threads: int | None) -> tuple[float, Floats]:
+    with np.errstate(invalid="ignore"):
+        minors = SetMinors(L, np.sqrt(L.diagonal()), 0.0)
+    sizes = range(len(L) + 1)
+    return symmetric_sums(minors, sizes, baskets, threads, want_delta=want_delta, limit=zero_pivot)[:2]
 
 
 @dataclass(frozen=True)
-class MinorSums:
+class MinorSums(Additive):
     """Σ w log det C_Y and Δ = Σ w C_Y⁻ᵀ, scattered to (n_items, n_items)."""
 
     logdet: float
     delta: Floats
 
-    def __add__(self, other: MinorSums) -> MinorSums:
-        return MinorSums(self.logdet + other.logdet, self.delta + other.delta)
-
 
 @dataclass(frozen=True)
-class SegmentSums:
+class SegmentSums(Additive):
     """Σ w log Σ_c exp(bias_c + log_odds_c·x_Y); and with the responsibilities r_c, Σ w r_c and Σ w r_c x_Y."""
 
     log_sum: float
     shares: Floats  # (n_segments,)
     counts: Floats  # (n_segments, n_items)
-
-    def __add__(self, other: SegmentSums) -> SegmentSums:
-        return SegmentSums(self.log_sum + other.log_sum, self.shares + other.shares, self.counts + other.counts)
 
 
 @dataclass(frozen=True)
@@ -293,26 +236,18 @@ def minor_sums(C: Floats, baskets: AnyBaskets, threads: int | None = None) -> Mi
 
 
 def _minor_sums(C: Floats, baskets: Baskets, threads: int | None) -> MinorSums:
-    logdets, parts = _minors(C, baskets, threads, want_delta=True)
-    return MinorSums(float(baskets.blocks.weights @ logdets), reduce(iadd, parts))
+    logdets, delta = _general_minors(C, baskets, threads, want_delta=True)
+    return MinorSums(float(baskets.blocks.weights @ logdets), delta)
 
 
 def log_minors(C: Floats, baskets: Sets, threads: int | None = None) -> Floats:
     """Return log det C_Y of every basket."""
-    return _minors(C, baskets, threads, want_delta=False)[0][baskets.blocks.places]
+    return _general_minors(C, baskets, threads, want_delta=False)[0][baskets.blocks.places]
 
 
-def _minors(C: Floats, baskets: Sets, threads: int | None, *, want_delta: bool) -> tuple[Floats, list[Floats]]:
-    """Return log det C_Y of the set at every place of the blocks, and from each thread a part of Σ w C_Y⁻ᵀ."""
-    blocks, logdets = baskets.blocks, np.zeros(len(baskets.blocks.weights))
-
-    def part(share: Share) -> Floats:
-        delta, work = np.zeros(C.shape) if want_delta else NO_DELTA, np.empty(LANES * max(blocks.largest, 1) ** 2)
-        given = (C, blocks.items, blocks.weights, blocks.groups, share.thread, share.of)
-        loops("minors").minors_of(*given, delta, logdets, work)
-        return delta
-
-    return logdets, over_threads(part, MINOR * blocks.work, threads, with_blas=False)
+def _general_minors(C: Floats, baskets: Sets, threads: int | None, *, want_delta: bool) -> tuple[Floats, Floats]:
+    smallest = np.zeros(baskets.blocks.largest + 1)
+    return minors_of(C, baskets, threads, symmetric=False, smallest=smallest, want_delta=want_delta)
 
 
 def segment_sums(log_odds: Floats, bias: Floats, baskets: AnyBaskets, threads: int | None = None) -> SegmentSums:

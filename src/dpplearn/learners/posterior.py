@@ -14,7 +14,7 @@ from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.features import Features, as_features
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.distributions.statistics import logdet_under_L, sums_under_L
+from dpplearn.distributions.statistics import sums_under_L
 from dpplearn.errors import InputError, whole_number
 from dpplearn.learners.data import checked_baskets, resolve_nonempty, units_of
 from dpplearn.learners.quality.distribution import QualityDistribution
@@ -332,10 +332,8 @@ class Density:
             distribution = QualityDistribution.of(L, np.zeros(len(L)), nonempty=self.nonempty)
         except ValueError:  # not finite, or not positive semidefinite
             return -math.inf, gradient
-        if value_only:  # twice as fast
-            logdet = logdet_under_L(L, self.baskets, self.threads)
-        else:
-            logdet, delta = sums_under_L(L, self.baskets, self.threads)
+        logdet, delta = sums_under_L(L, self.baskets, self.threads, want_delta=not value_only)
+        if not value_only:
             gradient = self.kernel.gradient(theta, delta - n * distribution.by_similarity)
             gradient += (self.kernel.mean - theta) / self.kernel.sd**2
         return logdet - n * distribution.log_normaliser + self.kernel.log_prior(theta), gradient

@@ -24,7 +24,7 @@ def score_over_information(kernel: SpectralDPP, baskets: Baskets) -> np.ndarray:
     """Θ_ba = s_ab / I_ab, one pair of eigenvectors at a time; zero where the information is."""
     lam, odds, V = kernel.eigenvalues, kernel.odds, kernel.eigenvectors
     stats = statistics(kernel, baskets)
-    M = V.T @ (stats.bordered_delta / stats.weight) @ V
+    M = V.T @ (stats.delta / stats.weight) @ V
     angles = np.zeros_like(M)
     for a, b in itertools.permutations(range(len(lam)), 2):
         score = 2 * M[a, b] * (odds[a] - odds[b])

@@ -41,7 +41,7 @@ def e_step(kernel: SpectralDPP, stats: Statistics) -> Floats:
     For an eigenvalue near 1, Delta v r² is the border column of the averaged inverse.
     """
     V, near = kernel.eigenvectors, kernel.near_one
-    delta = stats.bordered_delta / stats.weight
+    delta = stats.delta / stats.weight
     n = kernel.n_items
     M = V.T @ delta[:n, :n] @ V
     if not near.any():

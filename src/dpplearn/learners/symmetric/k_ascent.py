@@ -38,7 +38,7 @@ def gradient(kernel: SpectralDPP, stats: Statistics) -> Floats:
     blocks are c WᵀPW c − diag(c), c Wᵀq/λ and diag(1/λ) + s/λλ. Without a border, that is (I+L) Delta (I+L) − (I+L).
     """
     lam, V, near = kernel.eigenvalues, kernel.eigenvectors, kernel.near_one
-    delta = stats.bordered_delta / stats.weight
+    delta = stats.delta / stats.weight
     n = kernel.n_items
     W, c, border = V[:, ~near], 1 / (1 - lam[~near]), lam[near]
     G = np.empty((n, n))
