@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.loop import Limits, Rule, Run, Step, relative_change, remaining_gain, run
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.factor import FactorLikelihood, factor, search
+from dpplearn.learners.symmetric.factor import factor, factor_likelihood, search
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from dpplearn.utils.threads import suitable_blas
@@ -52,7 +53,7 @@ class Record:
 def steps(learner: str, start: SpectralDPP, data: Baskets) -> Iterator[Step]:
     if learner == NUMPY:
         B = factor(prepared(start, data))
-        likelihood = FactorLikelihood(SymmetricProblem(data), sums=batched_sums)
+        likelihood = partial(factor_likelihood, SymmetricProblem(data), sums=batched_sums)
         return search(likelihood, B, np.ones(len(B)))
     return LEARNERS["em" if learner == PAPER else learner].steps(start, SymmetricProblem(data))
 

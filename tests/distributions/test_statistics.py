@@ -20,7 +20,7 @@ from dpplearn.distributions.statistics import (
     sums_under_L,
 )
 from dpplearn.learners.symmetric.em import e_step
-from dpplearn.learners.symmetric.k_ascent import gradient
+from dpplearn.learners.symmetric.problem import gradient_in_K
 from helpers import oracle
 from helpers.spectra import Exact, eliminated, every_spectrum, exact, floats, minus_outside, rotation
 
@@ -123,11 +123,11 @@ def test_the_gradient_in_K_is_the_mean_inverse_of_K_minus_the_outside(spectrum: 
     inverses = np.array([floats(eliminated(minus_outside(truth.K, Y))[1]) for Y in sets])
     mean = np.tensordot(weights, inverses, 1) / weights.sum()
     V = truth.kernel.eigenvectors
-    G = gradient(truth.kernel, statistics(truth.kernel, Baskets.from_lists(sets, n_items=6, weights=weights)))
+    G = gradient_in_K(truth.kernel, statistics(truth.kernel, Baskets.from_lists(sets, n_items=6, weights=weights)))
     np.testing.assert_allclose(V @ G @ V.T, mean, rtol=0, atol=1e-12 * np.abs(mean).max())
     for Y in possible(truth, rare=True):
         inverse = floats(eliminated(minus_outside(truth.K, Y))[1])
-        G = gradient(truth.kernel, statistics(truth.kernel, Baskets.from_lists([Y], n_items=6)))
+        G = gradient_in_K(truth.kernel, statistics(truth.kernel, Baskets.from_lists([Y], n_items=6)))
         np.testing.assert_allclose(V @ G @ V.T, inverse, rtol=0, atol=1e-2 * np.abs(inverse).max())
 
 

@@ -23,9 +23,8 @@ from dpplearn.learners.quality.distribution import Target
 from dpplearn.learners.quality.fit_quality import Blend, QualityProblem
 from dpplearn.learners.slates import Choice, SlatesProblem
 from dpplearn.learners.symmetric.em import e_step
-from dpplearn.learners.symmetric.factor import FactorLikelihood
-from dpplearn.learners.symmetric.k_ascent import gradient as k_ascent_gradient
-from dpplearn.learners.symmetric.problem import SymmetricProblem, in_L
+from dpplearn.learners.symmetric.factor import factor_likelihood
+from dpplearn.learners.symmetric.problem import SymmetricProblem, gradient_in_K, in_L
 from dpplearn.learners.weights import WeightsProblem
 from golden.reference import TOP, Array, Arrays, part
 
@@ -158,12 +157,12 @@ def _problem(data: Arrays) -> SymmetricProblem:
 
 
 def of_factor(parameters: Arrays, data: Arrays) -> Result:
-    value, by_B = FactorLikelihood(_problem(data))(parameters["B"])
+    value, by_B = factor_likelihood(_problem(data), parameters["B"])
     return value, {"B": by_B}, {}
 
 
 def of_L(parameters: Arrays, data: Arrays) -> Result:
-    value, delta, inverse = in_L(np.ascontiguousarray(parameters["L"]), _problem(data))
+    value, delta, inverse = in_L(_problem(data), np.ascontiguousarray(parameters["L"]))
     return value, {"L": delta - inverse}, {}
 
 
@@ -171,7 +170,7 @@ def of_K(parameters: Arrays, data: Arrays) -> Result:
     kernel = SpectralDPP(data["eigenvalues"], data["eigenvectors"])
     stats = statistics(kernel, _problem(data).baskets)
     V, T = kernel.eigenvectors, e_step(kernel, stats)
-    by_K = V @ k_ascent_gradient(kernel, stats) @ V.T
+    by_K = V @ gradient_in_K(kernel, stats) @ V.T
     return log_likelihood(kernel, stats), {"K": by_K}, {"marginals": T.diagonal(), "rotation": 2 * (T - T.T)}
 
 

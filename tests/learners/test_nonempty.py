@@ -11,7 +11,7 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.learners.symmetric.factor import FactorLikelihood
+from dpplearn.learners.symmetric.factor import factor_likelihood
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers.problems import PROBLEMS, random_kernel
@@ -39,7 +39,7 @@ def test_a_factor_of_nearly_nothing_is_not_taken_for_a_perfect_model() -> None:
     """Rounding must not raise the likelihood of single items above their negative entropy."""
     single = Baskets.from_lists([[0], [1], [1]], n_items=2)
     for scale in (1e-3, 1e-6, 1e-8, 1e-9, 1e-12):
-        value, _ = FactorLikelihood(SymmetricProblem(single, 1, nonempty=True))(scale * np.diag([1.0, np.sqrt(2)]))
+        value, _ = factor_likelihood(SymmetricProblem(single, 1, nonempty=True), scale * np.diag([1.0, np.sqrt(2)]))
         assert not value > np.log(1 / 3) / 3 + np.log(2 / 3) * 2 / 3 + 1e-4, scale
 
 

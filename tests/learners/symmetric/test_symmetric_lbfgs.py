@@ -11,7 +11,7 @@ import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.symmetric.factor import (
-    FactorLikelihood,
+    factor_likelihood,
     with_empty_probability,
 )
 from dpplearn.learners.symmetric.problem import SymmetricProblem
@@ -56,4 +56,4 @@ def test_the_basin_of_an_eigenvalue_at_one_is_avoided_where_another_is_better(in
 def test_a_basket_above_the_rank_is_impossible(n_zeros: int) -> None:
     B = np.hstack([random_kernel(np.random.default_rng(0)).L[:, :2], np.zeros((6, n_zeros))])
     problem = SymmetricProblem(Baskets.from_lists([[0, 1, 2], [1]], n_items=6), 1)
-    assert FactorLikelihood(problem)(B)[0] == -np.inf
+    assert factor_likelihood(problem, B)[0] == -np.inf

@@ -15,7 +15,13 @@ from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.distributions.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import CAP, prepared
-from dpplearn.learners.symmetric.problem import SymmetricProblem, has_fallen, step_sizes
+from dpplearn.learners.symmetric.problem import (
+    SymmetricProblem,
+    climb,
+    gradient_in_K,
+    line_search,
+    step_sizes,
+)
 
 LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
@@ -28,7 +34,7 @@ def em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
         stats = statistics(kernel, problem.baskets, problem.threads)
         yield Step(kernel, log_likelihood(kernel, stats), step_size, 1 + tried / 2)
         T = e_step(kernel, stats)
-        kernel = SpectralDPP(capped(T.diagonal(), kernel.eigenvalues), kernel.eigenvectors)
+        kernel = SpectralDPP(capped(T.diagonal(), kernel.eigenvalues, CAP), kernel.eigenvectors)
         kernel, step_size, tried = rotated(kernel, 2 * (T - T.T), problem)
 
 
@@ -36,30 +42,15 @@ def e_step(kernel: SpectralDPP, stats: Statistics) -> Floats:
     """Return T = M diag(r²) with M = Vᵀ Delta V.
 
     Its diagonal is the mean E-step marginal q(j ∈ J given Y), and 2 (T − Tᵀ) is the gradient VᵀG − GᵀV of the rotation.
-    [GKFT14, section 4]
-
-    For an eigenvalue near 1, Delta v r² is the border column of the averaged inverse.
+    [GKFT14, section 4] In terms of the gradient in K it is (I − Λ) G Λ + Λ, for every eigenvalue up to and including 1.
     """
-    V, near = kernel.eigenvectors, kernel.near_one
-    delta = stats.delta / stats.weight
-    n = kernel.n_items
-    M = V.T @ delta[:n, :n] @ V
-    if not near.any():
-        return np.asarray(M * kernel.odds)
-    D = (1 - kernel.eigenvalues[near]) / kernel.eigenvalues[near]
-    Vq = V.T @ delta[:n, n:]
-    s = delta[n:, n:]
-    T = np.empty_like(M)
-    T[:, ~near] = M[:, ~near] * kernel.odds[~near]
-    T[np.ix_(near, ~near)] = D[:, None] * Vq[~near].T * kernel.odds[~near]
-    T[:, near] = Vq
-    T[np.ix_(near, near)] = np.eye(len(D)) + D[:, None] * s
-    return T
+    lam = kernel.eigenvalues
+    return np.asarray((1 - lam)[:, None] * gradient_in_K(kernel, stats) * lam + np.diag(lam))
 
 
-def capped(marginals: Floats, eigenvalues: Floats) -> Floats:
-    """Return the new eigenvalues, at most 0.999 as in the authors' program, or their old values if those are larger."""
-    return np.clip(marginals, 0, np.maximum(CAP, eigenvalues))
+def capped(marginals: Floats, eigenvalues: Floats, cap: float) -> Floats:
+    """Return the new eigenvalues, at most `cap`, or their old values if those are larger."""
+    return np.clip(marginals, 0, np.maximum(cap, eigenvalues))
 
 
 def rotated(kernel: SpectralDPP, skew: Floats, problem: SymmetricProblem) -> tuple[SpectralDPP, float, int]:
@@ -71,35 +62,29 @@ def rotated(kernel: SpectralDPP, skew: Floats, problem: SymmetricProblem) -> tup
         return kernel, 0.0, 0
     from scipy.linalg import expm
 
+    def candidate(step_size: float) -> SpectralDPP:
+        return SpectralDPP(kernel.eigenvalues, kernel.eigenvectors @ expm(step_size * skew))
+
     before = mean_log_likelihood(kernel, problem.baskets, problem.threads)
-    for tried, step_size in enumerate(step_sizes(), 2):
-        candidate = SpectralDPP(kernel.eigenvalues, kernel.eigenvectors @ expm(step_size * skew))
-        if mean_log_likelihood(candidate, problem.baskets, problem.threads) > before:
-            return candidate, step_size, tried
-    return kernel, 0.0, tried
+    found, step_size, tried = line_search(problem, candidate, before)
+    return kernel if found is None else found, step_size, tried + 1
 
 
 def natural_em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """Yield steps of the paper's eigenvalue update and the natural rotation, halved where the likelihood falls."""
-    kernel = prepared(kernel, problem.baskets)
-    stats = statistics(kernel, problem.baskets, problem.threads)
-    value = log_likelihood(kernel, stats)
-    step_size, evaluations = 0.0, 1
-    while True:
-        yield Step(kernel, value, step_size, evaluations)
-        T = e_step(kernel, stats)
-        marginals = np.clip(T.diagonal(), 0, np.maximum(LARGEST_EIGENVALUE, kernel.eigenvalues))
-        angles = natural_angles(kernel.eigenvalues, T)
-        for number, step_size in enumerate(step_sizes(), 1):
-            lam = kernel.eigenvalues + step_size * (marginals - kernel.eigenvalues)
-            candidate = SpectralDPP(np.clip(lam, 0, 1), kernel.eigenvectors @ rotation(step_size * angles))
-            stats = statistics(candidate, problem.baskets, problem.threads)
-            if not has_fallen(new_value := log_likelihood(candidate, stats), value):
-                evaluations = number
-                break
-        else:
-            return
-        kernel, value = candidate, new_value
+
+    def evaluate(kernel: SpectralDPP) -> tuple[float, Statistics]:
+        stats = statistics(kernel, problem.baskets, problem.threads)
+        return log_likelihood(kernel, stats), stats
+
+    def candidates(kernel: SpectralDPP, stats: Statistics) -> Iterator[tuple[float, SpectralDPP]]:
+        T, lam = e_step(kernel, stats), kernel.eigenvalues
+        change, angles = capped(T.diagonal(), lam, LARGEST_EIGENVALUE) - lam, natural_angles(lam, T)
+        for step_size in step_sizes():
+            V = kernel.eigenvectors @ rotation(step_size * angles)
+            yield step_size, SpectralDPP(np.clip(lam + step_size * change, 0, 1), V)
+
+    return climb(prepared(kernel, problem.baskets), evaluate, candidates, lambda kernel: kernel)
 
 
 def natural_angles(lam: Floats, T: Floats) -> Floats:

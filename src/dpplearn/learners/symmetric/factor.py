@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 import numpy as np
 
@@ -20,14 +20,13 @@ from dpplearn.distributions.statistics import sums_under_L
 from dpplearn.learners.lbfgs import Objective, Point, ascend
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import SymmetricProblem, normaliser
 
 FIRST_SCALE = 0.5  # times the gradient: the first direction
 DROP_EVERY = 20  # steps, after which columns are dropped
 SMALL_ODDS = 1e-4  # of an eigenvector that may be dropped
 RANK_FACTOR, MIN_RANK = 2, 20  # the rank stays at least twice the size of the largest basket, and at least 20
 
-DropColumns = Callable[[Floats, Floats], tuple[Floats, Floats] | None]
 MIN_NONEMPTY = 1e-8  # P(Y ≠ ∅); below, det(I+L) − 1 is rounding
 Sums = Callable[[Floats, AnyBaskets, int | None], tuple[float, Floats]]
 
@@ -36,44 +35,25 @@ MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999
 TINY = 1e-8
 
 
-@dataclass(frozen=True)
-class FactorLikelihood:
-    """Function from B to the mean log-likelihood of the baskets and its gradient, 2 (Delta − (I+L)⁻¹) B.
+def factor_likelihood(problem: SymmetricProblem, B: Floats, sums: Sums = sums_under_L) -> tuple[float, Floats]:
+    """Return the mean log-likelihood of the baskets and its gradient in B, 2 (Delta − (I+L)⁻¹) B.
 
     The value is −inf where a basket is impossible. Given Y ≠ ∅, P(Y) = det L_Y / (det(I+L) − 1). B has one row per item
-    and as many columns as the rank may be.
+    and as many columns as the rank may be. `sums` returns Σ w log det L_Y and Σ w B (L_Y)⁻¹ Bᵀ.
     """
-
-    problem: SymmetricProblem
-    sums: Sums = sums_under_L  # Σ w log det L_Y and Σ w B (L_Y)⁻¹ Bᵀ
-
-    def __call__(self, B: Floats) -> tuple[float, Floats]:
-        L: Floats = B @ B.T
-        logdet, delta = self.sums(L, self.problem.baskets, self.problem.threads)
-        log_normaliser, inverse_times_B = normaliser(B, L)
-        if self.problem.nonempty:  # log(Z − 1), whose derivative is that of log Z over P(Y ≠ ∅)
-            nonempty = -math.expm1(-log_normaliser)
-            log_normaliser += math.log(nonempty) if nonempty > MIN_NONEMPTY else math.inf
-            inverse_times_B /= max(nonempty, MIN_NONEMPTY)
-        gradient = delta @ B
-        gradient *= 1 / self.problem.baskets.total_weight
-        gradient -= inverse_times_B
-        gradient *= 2
-        return logdet / self.problem.baskets.total_weight - log_normaliser, gradient
-
-
-def normaliser(B: Floats, L: Floats) -> tuple[float, Floats]:
-    """Return log det(I+L) and (I+L)⁻¹ B, which for narrow B are log det(I + BᵀB) and B (I + BᵀB)⁻¹. Overwrites L."""
-    from scipy.linalg.lapack import dpotrf, dpotrs
-
-    narrow = B.shape[1] < len(B)
-    plus_one = B.T @ B if narrow else L
-    plus_one.ravel()[:: len(plus_one) + 1] += 1
-    cholesky, failed = dpotrf(plus_one.T, overwrite_a=1)  # of the transpose: LAPACK counts along columns
-    if failed:
-        return math.inf, np.zeros_like(B)
-    solved = dpotrs(cholesky, B.T)[0].T if narrow else dpotrs(cholesky, B)[0]
-    return 2 * float(np.log(cholesky.diagonal()).sum()), solved
+    L: Floats = B @ B.T
+    logdet, delta = sums(L, problem.baskets, problem.threads)
+    log_normaliser, inverse_times_B = normaliser(B, L)
+    if problem.nonempty:  # log(Z − 1), whose derivative is that of log Z over P(Y ≠ ∅)
+        nonempty = -math.expm1(-log_normaliser)
+        log_normaliser += math.log(nonempty) if nonempty > MIN_NONEMPTY else math.inf
+        inverse_times_B /= max(nonempty, MIN_NONEMPTY)
+    total = problem.baskets.total_weight
+    gradient = delta @ B
+    gradient *= 1 / total
+    gradient -= inverse_times_B
+    gradient *= 2
+    return logdet / total - log_normaliser, gradient
 
 
 def factor(kernel: SpectralDPP) -> Floats:
@@ -84,55 +64,52 @@ def factor(kernel: SpectralDPP) -> Floats:
 def lbfgs(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """L-BFGS in Z where B = Z diag(1/√(1 − λ)) with the λ of the initial kernel, so that Z Zᵀ begins as K."""
     kernel = initial_kernel(prepared(kernel, problem.baskets), problem)
-    B, columns = factor(kernel), column_scale(kernel.eigenvalues)
     min_rank = max(RANK_FACTOR * problem.baskets.totals.largest, MIN_RANK)
-    return search(FactorLikelihood(problem), B / columns, columns, partial(without_small_columns, min_rank=min_rank))
+    likelihood, columns = partial(factor_likelihood, problem), column_scale(kernel.eigenvalues)
+    return search(likelihood, factor(kernel) / columns, columns, partial(without_small_columns, min_rank=min_rank))
 
 
 def search(
-    likelihood: Objective, Z: Floats, columns: Floats, drop_columns: DropColumns = lambda B, gradient: None
+    likelihood: Objective,
+    Z: Floats,
+    columns: Floats,
+    drop_columns: Callable[[Floats, Floats], tuple[Floats, Floats] | None] = lambda B, gradient: None,
 ) -> Iterator[Step]:
     """Yield steps in Z where B = Z diag(columns): the scale of the columns is the geometry of the search.
 
-    Every 20 steps `drop_columns` may return a smaller Z, which is used unless the likelihood falls.
+    Every 20 steps `drop_columns` may return a smaller Z and its columns, used unless the likelihood falls.
     """
-    objective = scaled(likelihood, columns)
-    at = Point(Z, *objective(Z))
-    further, number, extra = _ascend(objective, at, columns), 0, 0
-    while True:
+    at, further = _ascent(likelihood, Z, columns)
+    extra = 0
+    for number in count(1):
         yield Step(partial(SpectralDPP.from_factor, at.x, columns), at.value, at.step_size, at.evaluations + extra)
-        number, extra = number + 1, 0
         smaller = drop_columns(at.x * columns, at.gradient / columns) if number % DROP_EVERY == 0 else None
+        extra = int(smaller is not None)
         if smaller is not None:
-            extra, of_smaller = 1, scaled(likelihood, smaller[1])
-            there = Point(smaller[0], *of_smaller(smaller[0]))
+            there, from_there = _ascent(likelihood, *smaller)
             if there.value >= at.value:
-                at, columns, objective = there, smaller[1], of_smaller
-                further = _ascend(objective, at, columns)
+                further, columns = from_there, smaller[1]
         found = next(further, None)
         if found is None:
             return
         at = found
 
 
-def scaled(likelihood: Objective, columns: Floats) -> Objective:
-    """Return the likelihood as a function of Z."""
+def _ascent(likelihood: Objective, Z: Floats, columns: Floats) -> tuple[Point, Iterator[Point]]:
+    """Return the point Z, and the points of a search that begins there."""
 
-    def of_Z(Z: Floats) -> tuple[float, Floats]:
+    def objective(Z: Floats) -> tuple[float, Floats]:
         value, gradient = likelihood(Z * columns)
         gradient *= columns
         return value, gradient
 
-    return of_Z
-
-
-def _ascend(objective: Objective, at: Point, columns: Floats) -> Iterator[Point]:
     def rounding(at: Point) -> float:
         # a value is known to its own rounding, and to that of L, whose large eigenvalues hide the small ones
         B = at.x * columns
         return EPSILON * (1e3 * max(1, abs(at.value)) + 10 * float(np.vdot(B, B)))
 
-    return ascend(objective, at, lambda gradient: FIRST_SCALE * gradient, rounding)
+    at = Point(Z, *objective(Z))
+    return at, ascend(objective, at, lambda gradient: FIRST_SCALE * gradient, rounding)
 
 
 def initial_kernel(kernel: SpectralDPP, problem: SymmetricProblem) -> SpectralDPP:
@@ -183,11 +160,10 @@ def with_empty_probability(kernel: SpectralDPP, baskets: AnyBaskets) -> Spectral
 
 def adam(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """Yield the best point so far after every step, because steps of a fixed rate do not always ascend."""
-    likelihood = FactorLikelihood(problem)
     B = best = factor(prepared(kernel, problem.baskets))
     mean, square, step, highest = np.zeros_like(B), np.zeros_like(B), 0, -np.inf
     while True:
-        value, gradient = likelihood(B)
+        value, gradient = factor_likelihood(problem, B)
         if value > highest:
             highest, best = value, B
         yield Step(partial(SpectralDPP.from_factor, best), highest, RATE if step else 0.0, 1)

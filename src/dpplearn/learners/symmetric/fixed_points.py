@@ -12,7 +12,7 @@ from dpplearn.distributions.determinants import eigh_apart
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.problem import SymmetricProblem, has_fallen, in_L
+from dpplearn.learners.symmetric.problem import SymmetricProblem, climb, in_L
 
 BOLD, SAFE = 1.3, 1.0  # values of a: above 1 often faster; at 1 the likelihood cannot fall
 
@@ -22,23 +22,15 @@ MARGIN = 0.15  # what keeps the accelerated equation away from the end of where 
 
 def picard(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """Yield steps with a = 1.3 where that ascends, and else with a = 1."""
-    L = np.array(prepared(kernel, problem.baskets).L)
-    value, delta, inverse = in_L(L, problem)
-    step_size, evaluations = 0.0, 1
-    while True:
-        yield Step(partial(SpectralDPP.from_L, L), value, step_size, evaluations)
+
+    def candidates(L: Floats, delta: Floats, inverse: Floats) -> Iterator[tuple[float, Floats]]:
         move = L @ (delta - inverse) @ L
-        evaluations = 0
-        for step_size in (BOLD, SAFE):
-            candidate = L + step_size * (move + move.T) / 2
-            if step_size == SAFE or is_positive(candidate):
-                evaluations += 1
-                new = in_L(candidate, problem)
-                if not has_fallen(new[0], value):
-                    break
-        else:
-            return
-        L, (value, delta, inverse) = candidate, new
+        for a in (BOLD, SAFE):
+            candidate = L + a * (move + move.T) / 2
+            if a == SAFE or is_positive(candidate):
+                yield a, candidate
+
+    return climb(prepared(kernel, problem.baskets).L, partial(in_L, problem), candidates, SpectralDPP.from_L)
 
 
 def is_positive(L: Floats) -> bool:
@@ -51,23 +43,14 @@ def is_positive(L: Floats) -> bool:
 
 def mm(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """Yield steps: the first five solve the accelerated equation X G X = Q, or the plain one where that falls."""
-    L = np.array(prepared(kernel, problem.baskets).L)
-    step = 0
-    value, delta, inverse = in_L(L, problem)
-    step_size, evaluations = 0.0, 1
-    while True:
-        yield Step(partial(SpectralDPP.from_L, L), value, step_size, evaluations)
-        step += 1
-        tries = (acceleration(L, delta), 0.0) if step <= ACCELERATED_STEPS else (0.0,)
-        for number, mu in enumerate(tries, 1):
-            candidate = solution(inverse + mu * delta, (1 + mu) * L @ delta @ L)
-            new = in_L(candidate, problem)
-            if not has_fallen(new[0], value):
-                step_size, evaluations = 1 + abs(mu), number
-                break
-        else:
-            return
-        L, (value, delta, inverse) = candidate, new
+    accelerated = iter(range(ACCELERATED_STEPS))
+
+    def candidates(L: Floats, delta: Floats, inverse: Floats) -> Iterator[tuple[float, Floats]]:
+        tries = (0.0,) if next(accelerated, None) is None else (acceleration(L, delta), 0.0)
+        for mu in tries:
+            yield 1 + abs(mu), solution(inverse + mu * delta, (1 + mu) * L @ delta @ L)
+
+    return climb(prepared(kernel, problem.baskets).L, partial(in_L, problem), candidates, SpectralDPP.from_L)
 
 
 def acceleration(L: Floats, delta: Floats) -> float:

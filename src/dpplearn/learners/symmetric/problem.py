@@ -1,9 +1,11 @@
-"""SymmetricProblem: fitting a symmetric DPP; its log-likelihood in L, and line searches."""
+"""SymmetricProblem: fitting a symmetric DPP; its log-likelihood and gradient in L and K, and line searches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +13,8 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.distributions.independent import independent
 from dpplearn.distributions.spectral import BORDER, SpectralDPP
-from dpplearn.distributions.statistics import sums_under_L
+from dpplearn.distributions.statistics import Statistics, mean_log_likelihood, sums_under_L
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import INITIALISERS, adapted
 from dpplearn.models.dpp import DPP
@@ -46,26 +49,44 @@ class SymmetricProblem(Problem):
         return {"shrinkage": 0.0, "shrinkage_chosen": False}
 
 
-def in_L(L: Floats, problem: SymmetricProblem) -> tuple[float, Floats, Floats]:
+def in_L(problem: SymmetricProblem, L: Floats) -> tuple[float, Floats, Floats]:
     """Return the mean log-likelihood, the mean Delta and (I+L)⁻¹. Delta − (I+L)⁻¹ is the gradient in L."""
-    from scipy.linalg import lapack
-
     logdet, delta = sums_under_L(L, problem.baskets, problem.threads)
-    plus_one = L.copy()
-    plus_one.flat[:: len(L) + 1] += 1
-    cholesky, failed = lapack.dpotrf(plus_one.T, overwrite_a=1)  # of the transpose: LAPACK counts along columns
-    if failed or not np.isfinite(logdet):
-        return -np.inf, delta, delta
-    value = logdet / problem.baskets.total_weight - 2 * float(np.log(cholesky.diagonal()).sum())
-    delta /= problem.baskets.total_weight
-    return value, delta, _symmetric(lapack.dpotri(cholesky, overwrite_c=1)[0])
+    log_normaliser, inverse = normaliser(np.eye(len(L)), L.copy())
+    total = problem.baskets.total_weight
+    return logdet / total - log_normaliser, delta / total, inverse
 
 
-def _symmetric(upper: Floats) -> Floats:
-    """Return the symmetric matrix with this upper triangle."""
-    full: Floats = np.triu(upper)
-    full += np.triu(upper, 1).T
-    return full
+def normaliser(B: Floats, L: Floats) -> tuple[float, Floats]:
+    """Return log det(I+L) and (I+L)⁻¹ B, which for narrow B are log det(I + BᵀB) and B (I + BᵀB)⁻¹. Overwrites L."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    narrow = B.shape[1] < len(B)
+    plus_one = B.T @ B if narrow else L
+    plus_one.ravel()[:: len(plus_one) + 1] += 1
+    cholesky, failed = dpotrf(plus_one.T, overwrite_a=1)  # of the transpose: LAPACK counts along columns
+    if failed:
+        return math.inf, np.zeros_like(B)
+    solved = dpotrs(cholesky, B.T)[0].T if narrow else dpotrs(cholesky, B)[0]
+    return 2 * float(np.log(cholesky.diagonal()).sum()), solved
+
+
+def gradient_in_K(kernel: SpectralDPP, stats: Statistics) -> Floats:
+    """Return ∂/∂K of the mean log-likelihood, mean (K − I_Ȳ)⁻¹, in the eigenbasis of K.
+
+    With c = 1/(1 − λ), V the eigenvectors away from 1 and [[P, q], [qᵀ, s]] the averaged bordered inverse, the
+    blocks are c VᵀPV c − diag(c), c Vᵀq/λ and diag(1/λ) + s/λλ. Without a border, that is (I+L) Delta (I+L) − (I+L).
+    """
+    lam, V, near = kernel.eigenvalues, kernel.eigenvectors, kernel.near_one
+    delta, n = stats.delta / stats.weight, kernel.n_items
+    c = np.zeros(n)
+    np.divide(1, 1 - lam, out=c, where=~near)
+    G = c[:, None] * (V.T @ delta[:n, :n] @ V) * c - np.diag(c)
+    if near.any():
+        cross = c[:, None] * (V.T @ delta[:n, n:]) / lam[near]
+        G[:, near], G[near] = cross, cross.T
+        G[np.ix_(near, near)] = np.diag(1 / lam[near]) + delta[n:, n:] / np.outer(lam[near], lam[near])
+    return G
 
 
 def step_sizes() -> Iterator[float]:
@@ -74,6 +95,45 @@ def step_sizes() -> Iterator[float]:
     while step_size >= MIN_STEP_SIZE:
         yield step_size
         step_size /= 2
+
+
+def line_search(
+    problem: SymmetricProblem, candidate: Callable[[float], SpectralDPP], before: float
+) -> tuple[SpectralDPP | None, float, int]:
+    """Return the candidate of the first step size that raises the likelihood, that step size, and how many were tried.
+
+    If no step size raises it, return None and 0.
+    """
+    for tried, step_size in enumerate(step_sizes(), 1):
+        kernel = candidate(step_size)
+        if mean_log_likelihood(kernel, problem.baskets, problem.threads) > before:
+            return kernel, step_size, tried
+    return None, 0.0, tried
+
+
+def climb(
+    at: Any,
+    evaluate: Callable[[Any], tuple[float, *tuple[Any, ...]]],
+    candidates: Callable[..., Iterator[tuple[float, Any]]],
+    kernel_of: Callable[[Any], SpectralDPP],
+) -> Iterator[Step]:
+    """Yield steps from `at`, each to the first candidate under which the log-likelihood does not fall.
+
+    `evaluate` returns the log-likelihood of a point and what `candidates` needs besides the point. Candidates come with
+    their step sizes.
+    """
+    value, *known = evaluate(at)
+    step_size, evaluations = 0.0, 1
+    while True:
+        yield Step(partial(kernel_of, at), value, step_size, evaluations)
+        for number, (tried, candidate) in enumerate(candidates(at, *known), 1):
+            new, *known_there = evaluate(candidate)
+            if not has_fallen(new, value):
+                at, value, known = candidate, new, known_there
+                step_size, evaluations = tried, number
+                break
+        else:
+            return
 
 
 def has_fallen(after: float, before: float) -> bool:
