@@ -13,12 +13,13 @@ import shutil
 import sys
 import unicodedata
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from fnmatch import filter as matching
 from os import PathLike, fspath
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dpplearn.data.files import Paths, find_files
@@ -46,7 +47,7 @@ NO_PRODUCT = (
 
 # The rules in the order in which they are applied. A rule removes part of what all rules before it have kept.
 RULES = {
-    "drop": "named with --drop",
+    "drop": "named with --drop, or not with --keep-items",
     "weights": "baskets whose rows differ in their weight",
     "min_products": "baskets of fewer than {min_products} products",
     "max_products": "baskets of more than {max_products} products",
@@ -58,10 +59,128 @@ RULES = {
     "split": "categories without training baskets after the split",
     "kept": "kept",
 }
-FATE = {rule: number for number, rule in enumerate(RULES)}
+FATE = SimpleNamespace(**{rule: number for number, rule in enumerate(RULES)})
+
+# The SQL script: titles of steps and their statements. `format` inserts the values of a call.
+READ = {
+    "numbering items": """
+        CREATE TABLE products AS SELECT
+            CAST(row_number() OVER (ORDER BY category, item) AS INTEGER) AS product,
+            CAST(dense_rank() OVER (ORDER BY category) AS INTEGER) AS category_number,
+            CAST(dense_rank() OVER (ORDER BY item) AS INTEGER) AS item_number,
+            item, category, n_rows, {dropped} AS dropped
+        FROM (SELECT item, category, count(*) AS n_rows FROM transactions GROUP BY ALL) LEFT JOIN names USING (item)
+    """,
+    "merging rows": """
+        CREATE TABLE pairs AS SELECT basket, product, item_number, dropped, count(*) AS n
+        FROM transactions JOIN products USING (item, category) GROUP BY ALL
+    """,
+}
+# Only if the input has weights or times: aggregates of columns that do not exist would cost a quarter of the time.
+READ_EXTRAS = {
+    "weights and times": """
+        CREATE TABLE extras AS SELECT basket, min(weight) AS weight, max(weight) AS highest, max(time) AS time
+        FROM transactions JOIN products USING (item, category) WHERE NOT dropped GROUP BY basket
+    """,
+}
+APPLY = {
+    "rules on baskets": """
+        CREATE TABLE sized AS SELECT basket, {weight} AS weight, CASE
+            WHEN {unequal} THEN {fate.weights}
+            WHEN size < {rules.min_products} THEN {fate.min_products}
+            WHEN size > {rules.max_products} THEN {fate.max_products} ELSE {fate.kept} END AS fate
+        FROM (SELECT basket, count(DISTINCT item_number) AS size FROM pairs WHERE NOT dropped GROUP BY basket)
+        {join_extras}
+    """,
+    "counting items": """
+        CREATE TABLE tally AS SELECT product, fate, sum(n) AS rows, count(*) AS baskets, sum(weight) AS weight
+        FROM pairs JOIN sized USING (basket) WHERE NOT dropped GROUP BY product, fate
+    """,
+    # One pass is enough: an item that is removed takes no basket with it that holds another.
+    "rules on items": """
+        CREATE TABLE item_fates AS SELECT product, category_number, baskets, CASE
+            WHEN latest < {fate.kept} THEN latest
+            WHEN weight < {rules.min_count} THEN {fate.min_count}
+            WHEN row_number() OVER (PARTITION BY category_number ORDER BY weight DESC, product) > {rules.top_items}
+            THEN {fate.top_items} ELSE {fate.kept} END AS fate
+        FROM (SELECT product, category_number, coalesce(max(fate), {fate.drop}) AS latest,
+              coalesce(sum(baskets) FILTER (fate = {fate.kept}), 0) AS baskets,
+              coalesce(sum(weight) FILTER (fate = {fate.kept}), 0) AS weight
+              FROM products LEFT JOIN tally USING (product) GROUP BY product, category_number)
+    """,
+    "rules on categories": """
+        CREATE TABLE categories AS SELECT *, CASE
+            WHEN n_items = 0 THEN latest
+            WHEN n_items < {rules.min_items} THEN {fate.min_items}
+            WHEN weight < {rules.min_baskets_per_item} * n_items THEN {fate.min_baskets_per_item}
+            ELSE {fate.kept} END AS fate, row_number() OVER (ORDER BY n_baskets, category_number) AS rank
+        FROM (SELECT category_number, count(*) FILTER (fate = {fate.kept}) AS n_items, max(fate) AS latest
+              FROM item_fates GROUP BY category_number)
+        LEFT JOIN (SELECT category_number, count(*) AS n_baskets, sum(weight) AS weight
+              FROM (SELECT DISTINCT basket, category_number FROM pairs JOIN item_fates USING (product)
+                    WHERE fate = {fate.kept})
+              JOIN (SELECT basket, weight FROM sized WHERE fate = {fate.kept}) USING (basket) GROUP BY category_number)
+        USING (category_number);
+        CREATE TABLE fates AS SELECT product, category_number, baskets, least(i.fate, c.fate) AS fate, rank
+        FROM item_fates i JOIN categories c USING (category_number)
+    """,
+    # A basket belongs to the rarest of its categories, its home.
+    "keeping baskets": """
+        CREATE TABLE homes AS SELECT basket, max(fate) AS fate,
+            arg_min(category_number, rank) FILTER (fate = {fate.kept}) AS home
+        FROM pairs JOIN fates USING (product)
+        JOIN (SELECT basket FROM sized WHERE fate = {fate.kept}) USING (basket) GROUP BY basket
+    """,
+    "splitting": """
+        CREATE TABLE sides AS SELECT basket, {is_test} AS test{extras}
+        FROM homes {join_extras} WHERE fate = {fate.kept}
+    """,
+    "collecting": """
+        CREATE TABLE kept_pairs AS SELECT category_number, test, basket, product{extras}
+        FROM pairs JOIN fates USING (product) JOIN sides USING (basket)
+        WHERE fate = {fate.kept} ORDER BY category_number, test
+    """,
+    "counting baskets": """
+        CREATE TABLE lost_baskets AS SELECT fate, count(*) AS baskets FROM
+            (SELECT fate FROM sized UNION ALL SELECT fate FROM homes) WHERE fate < {fate.kept} GROUP BY fate
+        UNION ALL SELECT {fate.drop}, count(DISTINCT basket) FROM pairs ANTI JOIN sized USING (basket)
+    """,
+    "removing categories": """
+        CREATE TABLE untrained AS SELECT category_number FROM kept_pairs GROUP BY category_number HAVING bool_and(test);
+        CREATE TABLE untrained_baskets AS SELECT basket FROM kept_pairs
+        GROUP BY basket HAVING bool_and(category_number IN (FROM untrained));
+        INSERT INTO lost_baskets SELECT {fate.split}, count(*) FROM untrained_baskets;
+        DELETE FROM sides WHERE basket IN (FROM untrained_baskets);
+        UPDATE fates SET fate = {fate.split} WHERE fate = {fate.kept} AND category_number IN (FROM untrained);
+        UPDATE categories SET fate = {fate.split} WHERE fate = {fate.kept} AND category_number IN (FROM untrained)
+    """,
+    # By their name, followed by the identifier if several items share the name.
+    "naming items": """
+        CREATE TABLE labels AS SELECT product, category_number, CASE
+            WHEN count(*) OVER (PARTITION BY category_number, name) > 1 THEN concat(name, ' (', item, ')')
+            ELSE name END AS label
+        FROM (SELECT product, f.category_number, item, coalesce(name, item) AS name
+              FROM fates f JOIN products USING (product) LEFT JOIN names USING (item) WHERE fate = {fate.kept})
+    """,
+}
+# What each rule removed; "kept" is what is left. Before the rules on items, all rows of a product go with its baskets.
+ACCOUNT = {
+    "rows": """
+        SELECT fate, sum(n) FROM (SELECT {fate.drop} AS fate, n_rows AS n FROM products WHERE dropped
+        UNION ALL SELECT fate, rows FROM tally WHERE fate < {fate.kept}
+        UNION ALL SELECT {fate.repeats}, rows - baskets FROM tally WHERE fate = {fate.kept}
+        UNION ALL SELECT fate, baskets FROM fates WHERE fate > {fate.repeats}) GROUP BY fate
+    """,
+    "baskets": """
+        SELECT fate, sum(baskets) FROM (FROM lost_baskets UNION ALL SELECT {fate.kept}, count(*) FROM sides)
+        GROUP BY fate
+    """,
+    "items": "SELECT fate, count(*) FROM fates GROUP BY fate",
+    "categories": "SELECT fate, count(*) FROM categories GROUP BY fate",
+}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rules:
     """The rules of `prepare`. The defaults are those of the paper. [GKFT14, section 4.1]"""
 
@@ -77,34 +196,35 @@ class Rules:
     drop: tuple[str, ...] = ()
     items: tuple[str, ...] = ()  # all if empty
 
-    @classmethod
-    def of(cls, rules: Mapping[str, Any]) -> Rules:
-        """Check the rules."""
-        found = cls(**{**rules, **{name: _labels(rules.get(name, ())) for name in ("drop", "items")}})
+    def __post_init__(self) -> None:
+        self.drop, self.items = _labels(self.drop), _labels(self.items)
         for name in ("min_products", "max_products", "top_items", "min_count", "min_items"):
-            whole_number(name, getattr(found, name), 1)
-        whole_number("seed", found.seed, 0, math.inf)
+            whole_number(name, getattr(self, name), 1)
+        whole_number("seed", self.seed, 0, math.inf)
         for name, least, most in (("min_baskets_per_item", 0, MAX_RATIO), ("train", MIN_TRAIN, 1)):
-            value = getattr(found, name)
+            value = getattr(self, name)
             if isinstance(value, str) or not least <= value <= most:
-                raise InputError(f"{name} is {value!r}; expected a number from {least:g} to {most:g}")
-            object.__setattr__(found, name, float(value))  # 2 and 2.0 are the same rule
-        if found.min_products > found.max_products:
-            raise InputError(f"min_products is {found.min_products}, more than max_products, {found.max_products}")
-        if found.top_items < found.min_items:
-            raise InputError(
-                f"a category keeps at most top_items = {found.top_items} items and needs min_items = "
-                f"{found.min_items}, so none can be kept; raise top_items or lower min_items"
-            )
-        if found.split_time is not None:
-            as_time(found.split_time)
-        return found
+                raise InputError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
+            setattr(self, name, float(value))  # 2 and 2.0 are the same rule
+        for low, high in (("min_products", "max_products"), ("min_items", "top_items")):
+            if getattr(self, low) > getattr(self, high):
+                raise InputError(f"{low} is {getattr(self, low)}, more than {high}, {getattr(self, high)}")
+        if self.split_time is not None:
+            as_time(self.split_time)
 
-    def words(self, rule: str) -> str:
-        """Return the description of a rule."""
-        if rule == "drop" and self.items:
-            return f"{RULES[rule]}, or not with --keep-items" if self.drop else "not named with --keep-items"
-        return RULES[rule].format(**asdict(self))
+    @property
+    def is_test(self) -> str:
+        """SQL for whether a basket is a test basket.
+
+        At random, baskets are drawn within their homes, so that every category gets its share as nearly as whole
+        baskets allow. The order is that of a digest, which is the same on every machine.
+        """
+        if self.split_time is not None:
+            return f"time >= CAST('{as_time(self.split_time)}+00' AS TIMESTAMPTZ)"
+        if self.train == 1:
+            return "false"
+        place = f"row_number() OVER (PARTITION BY home ORDER BY md5(concat('{self.seed}:', basket)), basket)"
+        return f"{place} > floor({self.train!r} * count(*) OVER (PARTITION BY home) + 1e-9)"
 
 
 def _labels(labels: str | int | Iterable[str | int]) -> tuple[str, ...]:
@@ -201,7 +321,7 @@ def prepare(
     """
     import duckdb
 
-    checked, folder, limit = Rules.of(rules), Path(output), as_memory(memory)
+    checked, folder, limit = Rules(**rules), Path(output), as_memory(memory)
     if checked.split_time is not None and time is None:
         raise InputError("split_time needs the column of times; name it with time= (--columns time=)")
     check_replaceable(folder, PREPARED_FOLDER, force=force)
@@ -209,7 +329,7 @@ def prepare(
     paths = find_files(inputs, folder)
     names = None if names is None else fspath(names)
     read = paths if names is None else [*paths, *find_files(names)]
-    states = list(map(_state, read))
+    states = _states(read)
     digests = [{"path": os.path.abspath(path), "sha256": _digest(path)} for path in read]
     files = [[Path(each["path"]).name, each["sha256"]] for each in digests]
     key = content_digest([FORMAT, files, asdict(columns), names and name, asdict(checked)])
@@ -225,7 +345,7 @@ def prepare(
         ):
             script = _Script(database, checked, columns, shown.bar("preparing"))
             script.read(paths, names, name)
-            if list(map(_state, read)) != states:
+            if _states(read) != states:
                 raise InputError(f"{source} changed while it was read; prepare again when nobody writes to it")
             script.apply_rules()
             entries = list(script.write(work / "new", target))
@@ -252,8 +372,8 @@ def _digest(path: str) -> str:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _state(path: str) -> tuple[int, int] | None:
-    return (os.stat(path).st_size, os.stat(path).st_mtime_ns) if os.path.exists(path) else None
+def _states(paths: list[str]) -> list[tuple[int, int] | None]:
+    return [(os.stat(each).st_size, os.stat(each).st_mtime_ns) if os.path.exists(each) else None for each in paths]
 
 
 def _unchanged(folder: Path, key: str) -> Prepared | None:
@@ -312,10 +432,10 @@ def _remove_others(output: Path, target: str) -> None:
 
 
 class _Script:
-    """The SQL script. Its tables are
+    """The SQL script of one call. Its tables are
 
     products      product, category_number, item_number, item, category, n_rows, dropped
-    pairs         basket, product, n (rows)
+    pairs         basket, product, item_number, dropped, n (rows)
     extras        basket, weight, highest, time: only if the input has weights or times
     sized         basket, fate by the rules on baskets, weight
     tally         product, fate, rows, baskets, weight
@@ -329,18 +449,16 @@ class _Script:
     def __init__(self, database: DuckDBPyConnection, rules: Rules, columns: Columns, bar: Bar) -> None:
         self.database, self.rules, self.columns, self.bar = database, rules, columns, bar
         self.extras = "".join(f", {name}" for name in ("weight", "time") if getattr(columns, name) is not None)
-        self.join_extras = "JOIN extras USING (basket)" if self.extras else ""
         self.weight = "weight" if columns.weight else "1"
 
-    def run(self, step: str, query: str) -> None:
-        self.bar.advance(text=step)
-        self.database.execute(query).fetchall()
+    def run(self, steps: Mapping[str, str], **values: str) -> None:
+        for title, query in steps.items():
+            self.bar.advance(text=title)
+            self.rows(query, **values)
 
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        return self.database.execute(query).fetchall()
-
-    def one(self, query: str) -> Any:
-        return self.rows(query)[0][0]
+    def rows(self, query: str, **values: str) -> list[tuple[Any, ...]]:
+        own = {"fate": FATE, "rules": self.rules, "weight": self.weight, "extras": self.extras}
+        return self.database.execute(query.format(**own, **values)).fetchall()
 
     def read(self, paths: Paths, names: str | None, name: str) -> None:
         """Read the input into pairs of basket and product."""
@@ -352,37 +470,14 @@ class _Script:
         dropped = _named(self.rules.drop)
         if self.rules.items:
             dropped = f"{dropped} OR NOT {_named(self.rules.items)}"
-        self.run(
-            "numbering items",
-            f"""
-            CREATE TABLE products AS
-            SELECT CAST(row_number() OVER (ORDER BY category, item) AS INTEGER) AS product,
-                CAST(dense_rank() OVER (ORDER BY category) AS INTEGER) AS category_number,
-                CAST(dense_rank() OVER (ORDER BY item) AS INTEGER) AS item_number,
-                item, category, n_rows, {dropped} AS dropped
-            FROM (SELECT item, category, count(*) AS n_rows FROM transactions GROUP BY ALL) LEFT JOIN names USING (item)
-            """,
-        )
-        self.run(
-            "merging rows",
-            """
-            CREATE TABLE pairs AS SELECT basket, product, count(*) AS n
-            FROM transactions JOIN products USING (item, category) GROUP BY basket, product
-            """,
-        )
-        if self.extras:  # aggregates of columns that do not exist would cost a quarter of the time
-            self.run(
-                "weights and times",
-                """
-                CREATE TABLE extras AS SELECT basket, min(weight) AS weight, max(weight) AS highest, max(time) AS time
-                FROM transactions JOIN products USING (item, category) WHERE NOT dropped GROUP BY basket
-                """,
-            )
+        self.run(READ, dropped=dropped)
+        if self.extras:
+            self.run(READ_EXTRAS)
         read.drop()
 
     def read_names(self, names: str | None, columns: Columns) -> None:
         """Create the table of names by item, which is empty without a file."""
-        self.database.execute("CREATE TABLE names (item VARCHAR, name VARCHAR)")
+        self.rows("CREATE TABLE names (item VARCHAR, name VARCHAR)")
         if names is None:
             return
         try:
@@ -390,157 +485,32 @@ class _Script:
         except InputError as error:
             wanted = f"the columns {columns.item!r} and {columns.basket!r} (--columns name=)"
             raise InputError(f"{names} must have {wanted}: {error}") from None
-        query = "SELECT item, min(CAST(basket AS VARCHAR)) FROM named GROUP BY item"
-        self.run("reading names", f"INSERT INTO names {query}")
+        self.rows("INSERT INTO names SELECT item, min(CAST(basket AS VARCHAR)) FROM named GROUP BY item")
 
     def apply_rules(self) -> None:
         """Decide the fate of every basket, product and category, and which baskets are test baskets."""
-        rules, kept = self.rules, FATE["kept"]
-        there = "product NOT IN (SELECT product FROM products WHERE dropped)"
-        size, join = "count(*)", ""
-        if self.one("SELECT count(DISTINCT item) < count(*) FROM products"):  # some items are in several categories
-            size, join = "count(DISTINCT item_number)", "JOIN products USING (product)"
-        unequal = f"WHEN weight <> highest THEN {FATE['weights']}" if self.columns.weight else ""
-        self.run(
-            "rules on baskets",
-            f"""
-            CREATE TABLE sized AS SELECT basket, {self.weight} AS weight, CASE {unequal}
-                WHEN size < {rules.min_products} THEN {FATE["min_products"]}
-                WHEN size > {rules.max_products} THEN {FATE["max_products"]} ELSE {kept} END AS fate
-            FROM (SELECT basket, {size} AS size FROM pairs {join} WHERE {there} GROUP BY basket) {self.join_extras}
-            """,
-        )
-        self.run(
-            "counting items",
-            f"""
-            CREATE TABLE tally AS SELECT product, fate, sum(n) AS rows, count(*) AS baskets,
-                sum(weight) AS weight
-            FROM pairs JOIN sized USING (basket) WHERE {there} GROUP BY product, fate
-            UNION ALL SELECT product, {FATE["drop"]}, sum(n), count(*), 0 FROM pairs
-            WHERE NOT ({there}) GROUP BY product
-            """,
-        )
-        # One pass is enough: an item that is removed takes no basket with it that holds another.
-        self.run(
-            "rules on items",
-            f"""
-            CREATE TABLE item_fates AS SELECT product, category_number, baskets, CASE
-                WHEN latest < {kept} THEN latest
-                WHEN weight < {rules.min_count} THEN {FATE["min_count"]}
-                WHEN row_number() OVER (PARTITION BY category_number ORDER BY weight DESC, product) > {rules.top_items}
-                THEN {FATE["top_items"]} ELSE {kept} END AS fate
-            FROM (SELECT product, category_number, coalesce(max(fate), {FATE["drop"]}) AS latest,
-                  coalesce(sum(baskets) FILTER (fate = {kept}), 0) AS baskets,
-                  coalesce(sum(weight) FILTER (fate = {kept}), 0) AS weight
-                  FROM products LEFT JOIN tally USING (product) GROUP BY product, category_number)
-            """,
-        )
-        self.run(
-            "rules on categories",
-            f"""
-            CREATE TABLE categories AS SELECT *, CASE
-                WHEN n_items = 0 THEN latest
-                WHEN n_items < {rules.min_items} THEN {FATE["min_items"]}
-                WHEN weight < {rules.min_baskets_per_item} * n_items THEN {FATE["min_baskets_per_item"]}
-                ELSE {kept} END AS fate, row_number() OVER (ORDER BY n_baskets, category_number) AS rank
-            FROM (SELECT category_number, count(*) FILTER (fate = {kept}) AS n_items, max(fate) AS latest
-                  FROM item_fates GROUP BY category_number)
-            LEFT JOIN (SELECT category_number, count(*) AS n_baskets, sum(weight) AS weight
-                  FROM (SELECT DISTINCT basket, category_number FROM pairs JOIN item_fates USING (product)
-                        WHERE fate = {kept})
-                  JOIN (SELECT basket, weight FROM sized WHERE fate = {kept}) USING (basket) GROUP BY category_number)
-            USING (category_number)
-            """,
-        )
-        self.run(
-            "rules on categories",
-            """
-            CREATE TABLE fates AS SELECT product, category_number, baskets, least(i.fate, c.fate) AS fate, rank
-            FROM item_fates i JOIN categories c USING (category_number)
-            """,
-        )
-        # A basket belongs to the rarest of its categories, its home.
-        self.run(
-            "keeping baskets",
-            f"""
-            CREATE TABLE homes AS SELECT basket, max(fate) AS fate,
-                arg_min(category_number, rank) FILTER (fate = {kept}) AS home
-            FROM pairs JOIN fates USING (product)
-            JOIN (SELECT basket FROM sized WHERE fate = {kept}) USING (basket) GROUP BY basket
-            """,
-        )
-        self.run(
-            "splitting",
-            f"""
-            CREATE TABLE sides AS SELECT basket, {self.is_test()} AS test{self.extras}
-            FROM homes {self.join_extras} WHERE fate = {kept}
-            """,
-        )
-        self.run(
-            "collecting",
-            f"""
-            CREATE TABLE kept_pairs AS SELECT category_number, test, basket, product{self.extras}
-            FROM pairs JOIN fates USING (product) JOIN sides USING (basket)
-            WHERE fate = {kept} ORDER BY category_number, test
-            """,
-        )
-        self.count_baskets()
-        self.remove_categories_without_training()
-        if not self.one(f"SELECT count(*) FROM categories WHERE fate = {kept}"):
-            lost = Counter(each["rule"] for each in self.lost_categories())
-            why = ", ".join(f"{n} removed by {rule} ({rules.words(rule)})" for rule, n in lost.items())
-            raise InputError(f"no category is left of {lost.total()}: {why}; relax the rules")
-
-    def is_test(self) -> str:
-        """Return SQL for whether a basket is a test basket.
-
-        At random, baskets are drawn within their homes, so that every category gets its share as nearly as whole
-        baskets allow. The order is that of a digest, which is the same on every machine.
-        """
-        rules = self.rules
-        if rules.split_time is not None:
-            return f"time >= CAST('{as_time(rules.split_time)}+00' AS TIMESTAMPTZ)"
-        if rules.train == 1:
-            return "false"
-        place = f"row_number() OVER (PARTITION BY home ORDER BY md5(concat('{rules.seed}:', basket)), basket)"
-        return f"{place} > floor({rules.train!r} * count(*) OVER (PARTITION BY home) + 1e-9)"
-
-    def count_baskets(self) -> None:
-        """Count the baskets that each rule removes. A basket with dropped items only is removed by "drop"."""
-        self.run(
-            "counting baskets",
-            f"""
-            CREATE TABLE lost_baskets AS SELECT fate, count(*) AS baskets FROM
-                (SELECT fate FROM sized WHERE fate < {FATE["kept"]}
-                 UNION ALL SELECT fate FROM homes WHERE fate < {FATE["kept"]}) GROUP BY fate
-            UNION ALL SELECT {FATE["drop"]}, count(DISTINCT basket) FROM pairs ANTI JOIN sized USING (basket)
-            """,
-        )
-
-    def remove_categories_without_training(self) -> None:
-        lost = self.rows("SELECT category_number FROM kept_pairs GROUP BY category_number HAVING bool_and(test)")
-        if not lost:
-            return
-        these = ", ".join(str(number) for (number,) in lost)
-        baskets = f"SELECT basket FROM kept_pairs GROUP BY basket HAVING bool_and(category_number IN ({these}))"
-        self.run("removing categories", f"INSERT INTO lost_baskets SELECT {FATE['split']}, count(*) FROM ({baskets})")
-        self.database.execute(f"DELETE FROM sides WHERE basket IN ({baskets})")
-        for table in ("fates", "categories"):
-            self.database.execute(
-                f"UPDATE {table} SET fate = {FATE['split']} "
-                f"WHERE fate = {FATE['kept']} AND category_number IN ({these})"
-            )
+        values = {"unequal": "false", "is_test": self.rules.is_test}
+        values["join_extras"] = "JOIN extras USING (basket)" if self.extras else ""
+        if self.columns.weight:
+            values["unequal"] = "weight <> highest"
+        self.run(APPLY, **values)
+        account = self.account()
+        if not account[-1]["categories"]:
+            removed = [each for each in account if each["categories"]]
+            lost = [f"{each['categories']} by {each['rule']} ({each['what']})" for each in removed]
+            raise InputError(f"no category is left; the rules removed {', '.join(lost)}; relax them")
 
     def write(self, folder: Path, target: str) -> Iterator[dict[str, Any]]:
         """Write the files of every category. Yield what the manifest says about them."""
-        self.make_labels()
-        found = self.rows(f"""
+        if self.integer_items and self.rows(f"SELECT {all_plain('label')} FROM labels")[0][0]:
+            self.rows("ALTER TABLE labels ALTER label TYPE BIGINT")
+        found = self.rows("""
             SELECT category_number, any_value(category) AS name FROM products JOIN categories c USING (category_number)
-            WHERE c.fate = {FATE["kept"]} GROUP BY category_number ORDER BY name
+            WHERE c.fate = {fate.kept} GROUP BY category_number ORDER BY name
         """)
         slug_of = slugs(name for _, name in found)
         folder.mkdir()
-        self.database.execute("SET preserve_insertion_order = true")
+        self.rows("SET preserve_insertion_order = true")
         for number, name in found:
             slug = slug_of[name]
             self.bar.advance(text=f"writing {slug}")
@@ -556,26 +526,10 @@ class _Script:
                 "files": files,
             }
 
-    def make_labels(self) -> None:
-        """Name each item that is kept: by its name, followed by its identifier if several items share the name."""
-        self.run(
-            "naming items",
-            f"""
-            CREATE TABLE labels AS SELECT product, category_number, CASE
-                WHEN count(*) OVER (PARTITION BY category_number, name) > 1 THEN concat(name, ' (', item, ')')
-                ELSE name END AS label
-            FROM (SELECT product, f.category_number, item, coalesce(name, item) AS name
-                  FROM fates f JOIN products USING (product) LEFT JOIN names USING (item)
-                  WHERE fate = {FATE["kept"]})
-            """,
-        )
-        if self.integer_items and self.one(f"SELECT {all_plain('label')} FROM labels"):
-            self.database.execute("ALTER TABLE labels ALTER label TYPE BIGINT")
-
     def write_side(self, folder: Path, target: str, number: int, slug: str, side: str) -> dict[str, Any] | None:
         chosen = f"FROM kept_pairs WHERE category_number = {number} AND test = {side == 'test'}"
         of_baskets = f"SELECT DISTINCT basket{', weight' if self.columns.weight else ''} {chosen}"
-        baskets, total = self.rows(f"SELECT count(*), sum({self.weight}) FROM ({of_baskets})")[0]
+        baskets, total = self.rows(f"SELECT count(*), sum({{weight}}) FROM ({of_baskets})")[0]
         if not baskets:
             return None
         file = f"{slug}.{side}.parquet"
@@ -597,8 +551,22 @@ class _Script:
 
     def report(self) -> dict[str, Any]:
         """Return what the manifest says about the rows, and what a user may have overlooked."""
-        labels = "SELECT item FROM products UNION SELECT name FROM products JOIN names USING (item)"
-        known = {label for (label,) in self.rows(labels)} if self.rules.items else set()
+        named = self.rows("SELECT item FROM products UNION SELECT name FROM products JOIN names USING (item)")
+        known = {label for (label,) in named}
+        asked = (*self.rules.drop, *self.rules.items)
+        lost = self.rows("""
+            SELECT category, fate, n_items, coalesce(n_baskets, 0) FROM categories
+            JOIN (SELECT DISTINCT category_number, category FROM products) USING (category_number)
+            WHERE fate < {fate.kept} ORDER BY category
+        """)
+        variants = self.rows(f"""
+            SELECT list(CAST(label AS VARCHAR) ORDER BY label) FROM labels
+            GROUP BY category_number, lower(CAST(label AS VARCHAR)) HAVING count(*) > 1 ORDER BY 1 LIMIT {MAX_SUSPECTS}
+        """)
+        no_products = self.rows(f"""
+            SELECT DISTINCT CAST(label AS VARCHAR) AS item FROM labels
+            WHERE regexp_matches(item, {sql_text(NO_PRODUCT)}) ORDER BY item LIMIT {MAX_SUSPECTS}
+        """)
         return {
             "n_rows": self.n_rows + sum(each.count for each in self.rejects),
             "bad_rows": [
@@ -606,78 +574,31 @@ class _Script:
                 for each in self.rejects
             ],
             "account": self.account(),
-            "total_weight": float(self.one(f"SELECT sum({self.weight}) FROM sides")),
-            "dropped_items": [{"item": label, "rows": self.rows_of(label)} for label in self.rules.drop],
-            "missing_items": [label for label in self.rules.items if label not in known],
-            "case_variants": self.case_variants(),
-            "no_products": self.no_products(),
-            "lost_categories": self.lost_categories(),
+            "total_weight": float(self.rows("SELECT sum({weight}) FROM sides")[0][0]),
+            "missing_items": [each for each in asked if each not in known and not matching(known, each)],
+            "case_variants": [each for (each,) in variants],
+            "no_products": [each for (each,) in no_products],
+            "lost_categories": [
+                {"name": name, "rule": list(RULES)[fate], "n_items": int(n_items), "n_baskets": int(n_baskets)}
+                for name, fate, n_items, n_baskets in lost
+            ],
         }
 
     def account(self) -> list[dict[str, Any]]:
         """Return the rows, baskets, items and categories that each rule removed; the last entry is what is kept."""
-        rows = dict.fromkeys(FATE.values(), 0)
-        for fate, n_rows, n_pairs in self.rows("SELECT fate, sum(rows), sum(baskets) FROM tally GROUP BY fate"):
-            if fate < FATE["kept"]:
-                rows[fate] += int(n_rows)
-            else:
-                rows[FATE["repeats"]] += int(n_rows) - int(n_pairs)
-        for fate, n_pairs in self.rows("SELECT fate, sum(baskets) FROM fates GROUP BY fate"):
-            if fate > FATE["repeats"]:  # before that, all rows of a product went with their baskets
-                rows[fate] += int(n_pairs)
-        lost = self.rows("SELECT fate, sum(baskets) FROM lost_baskets GROUP BY fate")
-        baskets = {fate: int(n) for fate, n in lost}
-        baskets[FATE["kept"]] = self.one("SELECT count(*) FROM sides")
-        items, categories = (
-            dict(self.rows(f"SELECT fate, count(*) FROM {table} GROUP BY fate")) for table in ("fates", "categories")
-        )
-        counts = {"rows": rows, "baskets": baskets, "items": items, "categories": categories}
+        counts = {name: dict(self.rows(query)) for name, query in ACCOUNT.items()}
+        words = {rule: text.format(**asdict(self.rules)) for rule, text in RULES.items()}
         return [
-            {"rule": rule, "what": self.rules.words(rule), **{name: each.get(fate, 0) for name, each in counts.items()}}
-            for rule, fate in FATE.items()
+            {"rule": rule, "what": words[rule], **{name: int(each.get(fate, 0)) for name, each in counts.items()}}
+            for fate, rule in enumerate(RULES)
         ]
-
-    def lost_categories(self) -> list[dict[str, Any]]:
-        """Return each category that was removed with the rule, and its size after the rules on items."""
-        found = self.rows(f"""
-            SELECT category, fate, n_items, coalesce(n_baskets, 0) FROM categories
-            JOIN (SELECT DISTINCT category_number, category FROM products) USING (category_number)
-            WHERE fate < {FATE["kept"]} ORDER BY category
-        """)
-        names = list(RULES)
-        return [
-            {"name": name, "rule": names[fate], "n_items": int(n_items), "n_baskets": int(n_baskets)}
-            for name, fate, n_items, n_baskets in found
-        ]
-
-    def rows_of(self, label: str) -> int:
-        """Return the number of rows that an entry of `drop` removed."""
-        query = f"SELECT coalesce(sum(n_rows), 0) FROM products LEFT JOIN names USING (item) WHERE {_named((label,))}"
-        return int(self.one(query))
-
-    def case_variants(self) -> list[list[str]]:
-        """Return groups of kept items that differ only in case."""
-        found = self.rows(f"""
-            SELECT list(CAST(label AS VARCHAR) ORDER BY label) FROM labels
-            GROUP BY category_number, lower(CAST(label AS VARCHAR)) HAVING count(*) > 1 ORDER BY 1 LIMIT {MAX_SUSPECTS}
-        """)
-        return [each for (each,) in found]
-
-    def no_products(self) -> list[str]:
-        """Return kept items whose label is that of a charge or a discount."""
-        query = (
-            f"SELECT DISTINCT label FROM labels WHERE regexp_matches(CAST(label AS VARCHAR), {sql_text(NO_PRODUCT)})"
-        )
-        return [str(each) for (each,) in self.rows(f"{query} ORDER BY 1 LIMIT {MAX_SUSPECTS}")]
 
 
 def _named(labels: tuple[str, ...]) -> str:
     """Return SQL for whether the identifier or the name of an item is among labels, or matches one as a pattern."""
-    these = ", ".join(map(sql_text, labels)) or "NULL"
-    tests = [f"{column} IN ({these})" for column in ("item", "name")]
-    patterns = [sql_text(label) for label in labels if set("*?") & set(label)]
-    tests += [f"{column} GLOB {pattern}" for column in ("item", "name") for pattern in patterns]
-    return f"coalesce({' OR '.join(f'coalesce({test}, false)' for test in tests)}, false)"
+    patterns = [f"GLOB {sql_text(label)}" for label in labels if set("*?") & set(label)]
+    tests = [f"IN ({', '.join(map(sql_text, labels)) or 'NULL'})", *patterns]
+    return f"coalesce({' OR '.join(f'{column} {test}' for column in ('item', 'name') for test in tests)}, false)"
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
@@ -702,21 +623,21 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
 
 def _warn(manifest: Mapping[str, Any]) -> None:
     """Warn about what a user may have overlooked."""
+    bad, missing, variants, no_products = (
+        manifest[name] for name in ("bad_rows", "missing_items", "case_variants", "no_products")
+    )
     found = []
-    n_bad = sum(each["rows"] for each in manifest["bad_rows"])
-    if n_bad:
-        first = manifest["bad_rows"][0]
-        where = "".join(f", for instance in line {row['line']} of {row['file']}" for row in first["examples"][:1])
-        found.append(f"{n_bad} of {manifest['n_rows']} rows cannot be used and were left out: {first['reason']}{where}")
-    found += [f"no row has the item {each['item']!r} of drop" for each in manifest["dropped_items"] if not each["rows"]]
-    if manifest["missing_items"]:
-        some = contents(manifest["missing_items"][:MAX_SHOWN])
-        found.append(f"{len(manifest['missing_items'])} of the items to keep are in no row (for instance {some})")
-    if manifest["case_variants"]:
-        some = " and ".join(map(repr, manifest["case_variants"][0]))
-        found.append(f"{len(manifest['case_variants'])} items have labels that differ only in case, such as {some}")
-    if manifest["no_products"]:
-        some = contents(manifest["no_products"][:MAX_SHOWN])
+    if bad:
+        n = sum(each["rows"] for each in bad)
+        where = "".join(f", for instance in line {row['line']} of {row['file']}" for row in bad[0]["examples"][:1])
+        found.append(f"{n} of {manifest['n_rows']} rows cannot be used and were left out: {bad[0]['reason']}{where}")
+    if missing:
+        found.append(f"{len(missing)} of the items to drop or keep are in no row ({contents(missing[:MAX_SHOWN])})")
+    if variants:
+        some = " and ".join(map(repr, variants[0]))
+        found.append(f"{len(variants)} items have labels that differ only in case, such as {some}")
+    if no_products:
+        some = contents(no_products[:MAX_SHOWN])
         found.append(f"items that may not be products were kept ({some}); leave them out with drop= (--drop)")
     for message in found:
         warnings.warn(message, InputWarning, stacklevel=3)

@@ -243,8 +243,6 @@ class Prepared:
         if bad:
             meaning = "Rows that could not be read, with examples."
             yield TextTable("Bad rows", meaning, ["reason", "rows>", "line>", "file", "text"], bad)
-        for each in report["dropped_items"]:
-            yield f"{each['item']} was dropped: {count(each['rows'], 'row')}."
 
     def __str__(self) -> str:
         return as_text(self.tables())
