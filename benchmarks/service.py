@@ -23,8 +23,8 @@ import numpy as np
 import dpplearn as dl
 from benchmarks.measure import Result
 from dpplearn.arrays import Floats
-from dpplearn.models.store import FORMAT, KIND
-from dpplearn.utils.files import digest, write_manifest
+from dpplearn.models.store import STORE_FOLDER
+from dpplearn.utils.files import digest
 from dpplearn.utils.parallel import run_over_processes
 
 SECONDS = 12.0  # of each measurement
@@ -52,7 +52,8 @@ def write_models(folder: Path, models: dict[str, dl.Mixture]) -> None:
         model.save(path)
         about = {"slug": slug, "name": slug, "file": path.name, "sha256": digest(path)}
         entries.append({**about, "share": 0.5, "n_items": len(model.items), "old": ""})
-    write_manifest(folder, {"kind": KIND, "format": FORMAT, "categories": entries})
+    manifest = {"kind": STORE_FOLDER.kind, "format": STORE_FOLDER.format, "categories": entries}
+    STORE_FOLDER.write(folder, manifest)
 
 
 class Server:

@@ -8,9 +8,9 @@ from typing import Any
 
 import dpplearn as dl
 from dpplearn.models.model import SetModel
-from dpplearn.models.store import FORMAT, KIND, open_for_writing
+from dpplearn.models.store import STORE_FOLDER, open_for_writing
 from dpplearn.pipeline.fit_all import Job, Plan, fit_options, fit_plan
-from dpplearn.utils.files import digest, write_manifest
+from dpplearn.utils.files import digest
 from dpplearn.utils.parallel import Failure
 from helpers.problems import as_mixture, random_mixture
 
@@ -24,7 +24,7 @@ def write_models(folder: Path, models: Mapping[str, SetModel], shares: Mapping[s
         model.save(file)
         of_file = {"file": file.name, "sha256": digest(file), "n_items": len(model.items), "old": ""}
         entries.append({"slug": slug, "name": slug.title(), "share": shares[slug], **of_file})
-    write_manifest(folder, {"kind": KIND, "format": FORMAT, "categories": entries})
+    STORE_FOLDER.write(folder, {"kind": "store", "format": 1, "categories": entries})
     return folder
 
 

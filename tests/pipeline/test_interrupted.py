@@ -13,11 +13,11 @@ import duckdb
 import pytest
 
 import dpplearn as dl
-from dpplearn.pipeline.prepared import WORK
 from helpers import program
 from helpers.command import answer, run, table
 from helpers.order_files import random_orders, write_csv
 
+WORK = ".prepare"
 COLUMNS = ("basket", "item", "category")
 RULES = {"min_count": 3, "min_items": 2}
 pytestmark = pytest.mark.slow

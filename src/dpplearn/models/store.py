@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,28 +36,18 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import Basket, SetModel
 from dpplearn.models.model_file import content_of, load
 from dpplearn.utils import text
-from dpplearn.utils.files import (
-    MANIFEST,
-    digest,
-    manifest_folder,
-    only_one,
-    read_manifest,
-    replace_file,
-    write_manifest,
-)
+from dpplearn.utils.files import MANIFEST, OutputFolder, digest, replace_file
 from dpplearn.utils.text import Facts, Part, TextTable
 
-KIND, FORMAT = "store", 1
 RESULTS = (
     "On test baskets. gain: log-likelihood per basket minus that of independent items, in nats. rank: percentile rank "
     "of a held-out item, 100 is best. loglik: mean log-likelihood. vs last: loglik minus that of the previous "
     "model, on the items of both."
 )
-WRITTEN_BY = "dpplearn fit-all"
 SUFFIX = ".safetensors"
-MODELS, WORK, LOCK = "models", ".fit-all", "lock"
+MODELS = "models"
 MODEL_NAME = re.compile(r".+-[0-9a-f]{12}\.safetensors")  # as `save_model` names files
-STORE_FOLDER = manifest_folder(KIND, WORK, WRITTEN_BY)
+STORE_FOLDER = OutputFolder("store", 1, "fit-all")
 
 Model = DPP | Mixture
 Entry = dict[str, Any]
@@ -184,7 +173,7 @@ class ModelStore(Mapping[str, Model]):
                 raise InputError(f"{source} does not exist; {what}")
             return cls(source.parent, {"categories": [_file_entry(source)]})
         if (source / MANIFEST).exists():
-            manifest = read_manifest(source, KIND, FORMAT, WRITTEN_BY, "run fit-all again")
+            manifest = STORE_FOLDER.read(source)
             entries = manifest.get("categories")
             if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
                 raise InputError(f"{source / MANIFEST} does not list categories; run fit-all again")
@@ -555,20 +544,12 @@ def saved_models(folder: Path, stem: str) -> Iterator[tuple[str, SetModel]]:
 @contextmanager
 def open_for_writing(folder: Path) -> Iterator[ModelStore | None]:
     """Lock a store folder, which is created if necessary, and open the store in it. None if there is no valid store."""
-    new = not folder.exists()
-    try:
-        (folder / WORK).mkdir(parents=True, exist_ok=True)  # first, as it identifies the folder after a kill
-        (folder / MODELS).mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
-    refusal = f"another process is writing to the store {folder}; wait until it has finished, or choose another folder"
-    with only_one(folder / WORK / LOCK, refusal):
+    with STORE_FOLDER.locked(folder):
         try:
-            yield _open_or_none(folder)
-        except InputError:
-            if new:
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
+            (folder / MODELS).mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
+        yield _open_or_none(folder)
 
 
 def write_store(
@@ -586,7 +567,7 @@ def write_store(
         generation = 1 + (last.manifest.get("generation", 0) if last is not None else 0)
         previous = sorted(before - set(_files(manifest)))
         whole = {**manifest, "generation": generation, "previous": previous}
-        write_manifest(folder, whole)
+        STORE_FOLDER.write(folder, whole)
     kept = {*_files(whole), *whole["previous"]}
     for path in (folder / MODELS).iterdir():
         if MODEL_NAME.fullmatch(path.name) and f"{MODELS}/{path.name}" not in kept:

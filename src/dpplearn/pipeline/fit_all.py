@@ -26,8 +26,6 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
 from dpplearn.models.store import (
-    FORMAT,
-    KIND,
     STORE_FOLDER,
     Entry,
     ModelStore,
@@ -122,7 +120,7 @@ def fit_all(
     )
     if same_file(prepared.folder, plan.output):
         raise OutputExistsError(f"{plan.output} is the folder of the prepared baskets; name another output folder")
-    check_replaceable(plan.output, STORE_FOLDER, force=force)
+    check_replaceable(plan.output, STORE_FOLDER.output_kind, force=force)
     over = _over(processes, cluster)
     with open_for_writing(plan.output) as last, shown_progress(progress, transient=True) as shown:
         return fit_plan(plan, last, over, shown)
@@ -290,8 +288,8 @@ def _manifest(plan: Plan, entries: Mapping[str, Entry], failures: Mapping[str, F
     categories: Sequence[Category] = plan.prepared.categories
     document: dict[str, Any] = json_safe(
         {
-            "kind": KIND,
-            "format": FORMAT,
+            "kind": STORE_FOLDER.kind,
+            "format": STORE_FOLDER.format,
             "versions": {"dpplearn": __version__, "python": sys.version.split()[0]},
             "seed": plan.seed,
             "options": plan.options,

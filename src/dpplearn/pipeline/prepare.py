@@ -27,8 +27,8 @@ from dpplearn.data.times import as_time
 from dpplearn.data.transactions import Columns, Transactions, all_plain, source_name, sql_text
 from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.pipeline.database import as_memory, open_database
-from dpplearn.pipeline.prepared import FILES, FORMAT, PREPARED_FOLDER, SIDES, WORK, Prepared, write_prepared
-from dpplearn.utils.files import check_replaceable, content_digest, digest, only_one
+from dpplearn.pipeline.prepared import FILES, PREPARED_FOLDER, SIDES, Prepared, write_prepared
+from dpplearn.utils.files import check_replaceable, content_digest, digest
 from dpplearn.utils.progress import Bar, shown_progress
 from dpplearn.utils.text import contents
 from dpplearn.version import __version__
@@ -324,7 +324,7 @@ def prepare(
     checked, folder, limit = Rules(**rules), Path(output), as_memory(memory)
     if checked.split_time is not None and time is None:
         raise InputError("split_time needs the column of times; name it with time= (--columns time=)")
-    check_replaceable(folder, PREPARED_FOLDER, force=force)
+    check_replaceable(folder, PREPARED_FOLDER.output_kind, force=force)
     columns = Columns(basket, item, weight, category, time)
     paths = find_files(inputs, folder)
     names = None if names is None else fspath(names)
@@ -332,7 +332,7 @@ def prepare(
     states = _states(read)
     digests = [{"path": os.path.abspath(path), "sha256": _digest(path)} for path in read]
     files = [[Path(each["path"]).name, each["sha256"]] for each in digests]
-    key = content_digest([FORMAT, files, asdict(columns), names and name, asdict(checked)])
+    key = content_digest([PREPARED_FOLDER.format, files, asdict(columns), names and name, asdict(checked)])
     target, source = FILES + key[:8], source_name(paths)
     with _work_folder(folder) as work:
         old = _unchanged(folder, key)
@@ -350,8 +350,8 @@ def prepare(
             script.apply_rules()
             entries = list(script.write(work / "new", target))
             manifest = {
-                "kind": "prepared",
-                "format": FORMAT,
+                "kind": PREPARED_FOLDER.kind,
+                "format": PREPARED_FOLDER.format,
                 "versions": {"dpplearn": __version__, "duckdb": duckdb.__version__, "python": sys.version.split()[0]},
                 "key": key,
                 "inputs": digests,
@@ -387,24 +387,11 @@ def _unchanged(folder: Path, key: str) -> Prepared | None:
 
 @contextmanager
 def _work_folder(output: Path) -> Iterator[Path]:
-    """Lock the output folder and yield an empty work folder in it, which is removed at the end.
-
-    A killed run leaves its work folder to the next run. If the output folder is new, an error removes it.
-    """
-    new, work = not output.exists(), output / WORK
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror or error}") from None
-    refusal = f"another run is preparing in {output}; wait until it has ended, or name another folder"
-    with only_one(work / "lock", refusal):
+    """Lock the output folder and yield an empty work folder in it, which a killed run leaves to the next one."""
+    with PREPARED_FOLDER.locked(output) as work:
         try:
             _empty(work)
             yield work
-        except BaseException as error:
-            if new and not isinstance(error, KeyboardInterrupt):
-                shutil.rmtree(output, ignore_errors=True)
-            raise
         finally:
             _empty(work)
 

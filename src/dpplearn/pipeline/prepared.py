@@ -12,14 +12,12 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError
-from dpplearn.utils.files import MANIFEST, content_digest, digest, manifest_folder, read_manifest, write_manifest
+from dpplearn.utils.files import MANIFEST, OutputFolder, content_digest, digest
 from dpplearn.utils.text import Facts, Part, TextTable, as_text, count
 
-FORMAT = 2  # since 2 the manifest records weights
-WORK = ".prepare"  # folder of the lock, and of the work of an unfinished run
 FILES = "baskets-"  # prefix of the folder of the files
 SIDES = ("train", "test")
-PREPARED_FOLDER = manifest_folder("prepared", WORK, "dpplearn prepare")
+PREPARED_FOLDER = OutputFolder("prepared", 2, "prepare")  # since format 2 the manifest records weights
 
 
 @dataclass(frozen=True)
@@ -96,9 +94,9 @@ class Prepared:
         >>> Prepared.open("nowhere")
         Traceback (most recent call last):
         ...
-        dpplearn.errors.InputError: nowhere has no manifest.json; expected a folder that dpplearn prepare wrote
+        dpplearn.errors.InputError: nowhere has no readable manifest.json; expected a folder that dpplearn prepare wrote
         """
-        manifest = read_manifest(folder, "prepared", FORMAT, "dpplearn prepare", "run prepare again")
+        manifest = PREPARED_FOLDER.read(folder)
         if manifest.pop("digest", None) != content_digest(manifest):
             raise InputError(f"{Path(folder) / MANIFEST} is damaged; run prepare again")
         return cls(Path(folder), manifest)
@@ -250,7 +248,7 @@ class Prepared:
 
 def write_prepared(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Replace the manifest of a prepared folder. Its digest shows whether it was changed afterwards."""
-    write_manifest(folder, {**manifest, "digest": content_digest(manifest)})
+    PREPARED_FOLDER.write(folder, {**manifest, "digest": content_digest(manifest)})
 
 
 def _dropped(report: Mapping[str, Any]) -> TextTable:

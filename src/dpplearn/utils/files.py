@@ -60,11 +60,9 @@ def new_file(path: Path) -> Iterator[Path]:
 def check_writable(path: Path) -> None:
     """Raise an error before the work if a file cannot be written."""
     _check_regular(path)
-    folder = (Path(os.path.realpath(path)) if path.is_symlink() else path).parent
-    if not folder.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {folder}")
+    folder = os.path.dirname(os.path.realpath(path))
     if not os.access(folder, os.W_OK):
-        raise InputError(f"{path} cannot be written: no permission to write in {folder}")
+        raise InputError(f"{path} cannot be written: there is no folder {folder}, or no permission to write in it")
 
 
 @dataclass(frozen=True)
@@ -92,35 +90,11 @@ def check_replaceable(path: Path, kind: OutputKind, *, force: bool = False) -> N
         raise OutputExistsError(f"{path} is a file; name a folder")
     if force or not path.exists():
         return
-    try:
+    with suppress(OSError):  # the type of an unreadable file is unknown
         empty = next(path.iterdir(), None) is None if kind.is_folder else path.stat().st_size == 0
         if empty or kind.matches(path):
             return
-    except OSError as error:  # the type of an unreadable file is unknown
-        found = f"cannot be read ({error.strerror or error})"
-    else:
-        found = f"is not {kind.name}"
-    raise OutputExistsError(f"{path} exists and {found}; choose another path or pass force=True (--force)")
-
-
-@contextmanager
-def only_one(path: Path, refusal: str) -> Iterator[None]:
-    """Hold an exclusive lock on a file, if the system has locks. It is released if the process is killed."""
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    try:
-        if fcntl is not None:
-            try:
-                _lock(handle, wait=False)
-            except BlockingIOError:
-                raise InputError(refusal) from None
-            except OSError:  # not every file system has locks
-                pass
-        yield
-    finally:
-        os.close(handle)
+    raise OutputExistsError(f"{path} exists and is not {kind.name}; choose another path or pass force=True (--force)")
 
 
 def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
@@ -145,15 +119,13 @@ def content_digest(value: Any) -> str:
 def _check_regular(path: Path) -> None:
     """Raise an error for folders, pipes and devices."""
     try:
-        mode = path.stat().st_mode
+        if stat.S_ISREG(path.stat().st_mode):
+            return
     except FileNotFoundError:
         return
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    if stat.S_ISDIR(mode):
-        raise InputError(f"{path} cannot be written: it is a folder; name a file")
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{path} cannot be written: it is a pipe, a device or the like; name a file")
+    raise InputError(f"{path} cannot be written: it is a folder, a pipe or a device; name a file")
 
 
 def _claimed(folder: Path) -> tuple[Path, int]:
@@ -222,43 +194,81 @@ def json_safe(value: Any) -> Any:
     return value
 
 
-def read_manifest(folder: str | PathLike[str], kind: str, format: int, wrote: str, again: str) -> dict[str, Any]:
-    """Return the manifest of a folder. `wrote` is the command that writes it, `again` the advice for a bad one."""
-    path = Path(folder) / MANIFEST
-    try:
-        manifest = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{folder} has no {MANIFEST}; expected a folder that {wrote} wrote") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    except ValueError:
-        raise InputError(f"{path} is not JSON; {again}") from None
-    if isinstance(manifest, dict) and manifest.get("kind", kind) != kind:
-        raise InputError(f"{folder} is a folder of another kind ({manifest['kind']}); expected one that {wrote} wrote")
-    if not isinstance(manifest, dict) or manifest.get("format") != format or "kind" not in manifest:
-        raise InputError(f"{path} is not a manifest of format {format}; {again}")
-    return manifest
+@dataclass(frozen=True)
+class OutputFolder:
+    """A type of output folder: `command` writes its manifest last, and locks it by a file in the hidden folder `work`.
 
-
-def manifest_folder(kind: str, work: str, wrote: str) -> OutputKind:
-    """Return the output type of folders with a manifest of this kind; `wrote` is the command that writes them.
-
-    Without a manifest, the folder `work` identifies the output of an interrupted run.
+    Without a manifest, `work` identifies the output of an interrupted run.
     """
 
-    def matches(folder: Path) -> bool:
+    kind: str
+    format: int
+    command: str
+
+    @property
+    def work(self) -> str:
+        """The folder of the lock, and of unfinished work."""
+        return f".{self.command}"
+
+    @property
+    def output_kind(self) -> OutputKind:
+        """The type for `check_replaceable`."""
+        return OutputKind(f"a folder that dpplearn {self.command} wrote", self._matches, is_folder=True)
+
+    def _matches(self, folder: Path) -> bool:
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
         except FileNotFoundError:
-            return (folder / work).is_dir()
+            return (folder / self.work).is_dir()
         except ValueError:
             return False
-        return isinstance(manifest, dict) and manifest.get("kind") == kind
+        return isinstance(manifest, dict) and manifest.get("kind") == self.kind
 
-    return OutputKind(f"a folder that {wrote} wrote", matches, is_folder=True)
+    def read(self, folder: str | PathLike[str]) -> dict[str, Any]:
+        """Return the manifest of a folder."""
+        path = Path(folder) / MANIFEST
+        try:
+            manifest = json.loads(path.read_bytes())
+        except OSError:
+            wanted = f"expected a folder that dpplearn {self.command} wrote"
+            raise InputError(f"{folder} has no readable {MANIFEST}; {wanted}") from None
+        except ValueError:
+            manifest = None
+        known = {"kind": self.kind, "format": self.format}
+        if not isinstance(manifest, dict) or not known.items() <= manifest.items():
+            what = f"a manifest of dpplearn {self.command} of format {self.format}"
+            raise InputError(f"{path} is not {what}; run {self.command} again")
+        return manifest
 
+    def write(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        """Replace the manifest of a folder."""
+        text = json.dumps(json_safe(manifest), indent=1, ensure_ascii=False, allow_nan=False)
+        replace_file(folder / MANIFEST, text.encode())
 
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Replace the manifest of a folder."""
-    text = json.dumps(json_safe(manifest), indent=1, ensure_ascii=False, allow_nan=False)
-    replace_file(folder / MANIFEST, text.encode())
+    @contextmanager
+    def locked(self, folder: Path) -> Iterator[Path]:
+        """Create and lock a folder, and yield the folder for work in it. If the folder is new, an error removes it.
+
+        If the system has no locks, nothing is locked. The system releases the lock of a killed process.
+        """
+        new, lock = not folder.exists(), folder / self.work / "lock"
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise InputError(f"{lock} cannot be written: {error.strerror or error}") from None
+        try:
+            _lock(handle, wait=False)
+        except BlockingIOError:
+            os.close(handle)
+            raise InputError(f"another process is writing to {folder}; wait until it has finished") from None
+        except OSError:  # not every file system has locks
+            pass
+        try:
+            yield lock.parent
+        except InputError:
+            if new:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            os.close(handle)
