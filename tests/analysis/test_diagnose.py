@@ -14,6 +14,7 @@ import dpplearn as dl
 from dpplearn import Baskets, Diagnosis, diagnose
 from dpplearn.analysis.diagnose import FITS, is_clear, size_ratio
 from dpplearn.arrays import Bools
+from dpplearn.evaluation.protocol import Outcomes
 from dpplearn.models.mixture import Mixture
 from helpers.command import both, run
 from helpers.problems import sampled
@@ -109,7 +110,9 @@ def test_sets_drawn_from_a_mixture_or_a_nonsymmetric_dpp_call_for_one() -> None:
 @pytest.mark.slow
 def test_few_baskets_and_pairs_that_cannot_vary_are_too_little_data() -> None:
     assert diagnose(made("people", 25)).verdict == "too little data"
-    for baskets in ([["a"]], [["a"], ["b"], ["b"], ["a"]] * 30, [["a", "b"]] * 50, [["a"], []], [[], []]):
+    with pytest.raises(dl.InputError):
+        diagnose([["a"]])
+    for baskets in ([["a"], ["b"], ["b"], ["a"]] * 30, [["a", "b"]] * 50, [["a"], []], [[], []]):
         assert diagnose(Baskets.from_lists(baskets, ["a", "b", "c"])).verdict == "too little data"
 
 
@@ -129,12 +132,12 @@ def judged(found: Diagnosis, **gains: tuple[float, float]) -> Diagnosis:
     """Replace the log-likelihoods so that models have these gains and standard errors; the others gain nothing."""
     up_and_down = np.resize([1.0, -1.0], 100)
     names = {name: name.split()[0] for name in (*FITS, "independent items")}
-    outcomes = {}
+    answers = {}
     for name, model in names.items():
         mean, error = gains.get(model, (0.0, 0.0))
-        outcomes[name] = {"log_likelihood": mean + np.sqrt(99) * error * up_and_down}
-    evaluation = replace(found.evaluation, outcomes=outcomes, weights=np.ones(100))  # type: ignore[type-var]
-    return replace(found, evaluation=evaluation)
+        answers[name] = Outcomes({"log_likelihood": mean + np.sqrt(99) * error * up_and_down}, 0, {}, None)
+    baskets = Baskets.from_lists([[0]] * 100)
+    return replace(found, evaluation=replace(found.evaluation, answers=answers, baskets=baskets))
 
 
 def test_the_simplest_model_is_taken_that_is_not_significantly_worse_than_the_best(

@@ -99,4 +99,4 @@ def test_impossible_partial_baskets_tie_all_candidates_and_are_counted() -> None
     assert found.n_impossible == 1
     assert found.columns["percentile_rank_all_but_one"][0] == 50
     assert found.columns["recall@1_all_but_one"][0] == pytest.approx(1 / 2)  # of two candidates
-    assert found.calibration[ALL_BUT_ONE].left_out == 1
+    assert found.calibration[ALL_BUT_ONE].reliability().left_out == 1

@@ -15,7 +15,7 @@ from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.pairs import FDR_LEVEL, Pair, PairTests, pair_tests
 from dpplearn.data.weights import in_variance
-from dpplearn.errors import InputWarning, whole_number
+from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.evaluation import cross_validate
 from dpplearn.evaluation.metrics import Difference, Estimate, Z
@@ -25,7 +25,7 @@ from dpplearn.learners.fit import fit_dpp
 from dpplearn.learners.settings import settings_of
 from dpplearn.models.independence import MIN_GAIN
 from dpplearn.models.relations import MIN_SUBSTITUTION, SubstituteGroup, substitute_groups
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, shortened, signed, times_as_likely
+from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, shortened
 
 MAX_ITEMS = 200  # most frequent items that models are fitted to, because fits of more take long
 FOLDS = 5
@@ -57,14 +57,14 @@ DESCRIPTIONS = {
     MIXTURE: ("all three", "mixture"),
 }
 SENTENCES = {
-    INDEPENDENT: "Use popularity: no model predicts held-out baskets significantly better than independent items. The "
-    "best gains {best} nats per basket.",
-    "dpp": "Fit a symmetric DPP (fit_dpp): items repel each other. It gains {gain} nats per basket over independent "
-    "items; attraction and segments do not add significantly.",
-    "segments=1": "Fit one nonsymmetric DPP (segments=1): items repel or attract each other. It gains {gain} nats per "
-    "basket over independent items; segments do not add significantly.",
-    "mixture": "Fit a mixture (the default of fit): a held-out basket is {likely} under it, compared with independent "
-    "items (gain {gain} nats per basket; the best single DPP {single}).",
+    INDEPENDENT: "Use popularity: no model predicts held-out baskets significantly better than independent items (the "
+    "best by {best} nats per basket).",
+    "dpp": "Fit a symmetric DPP (fit_dpp): it gains {gain} nats per basket over independent items; attraction and "
+    "segments do not add significantly.",
+    "segments=1": "Fit one nonsymmetric DPP (segments=1): it gains {gain} nats per basket over independent items; "
+    "segments do not add significantly.",
+    "mixture": "Fit a mixture (the default of fit): it gains {gain} nats per basket over independent items, and the "
+    "best single DPP {single}.",
     TOO_LITTLE: "There is too little data for a verdict: {why}. Use popularity until there are more baskets.",
 }
 
@@ -94,15 +94,15 @@ class Diagnosis:
     summary : DataSummary
     pairs : PairTests
         Tests of independence of all pairs of items.
-    evaluation : Evaluation or None
-        Cross-validation of the models; None if there are fewer than two baskets.
+    evaluation : Evaluation
+        Cross-validation of the models.
     similarity : LiftBySimilarity or None
         If a similarity was given.
     """
 
     summary: DataSummary
     pairs: PairTests
-    evaluation: Evaluation | None
+    evaluation: Evaluation
     baskets: Baskets
     modelled: Baskets  # with the items that models were fitted to
     similarity: LiftBySimilarity | None = None
@@ -114,16 +114,13 @@ class Diagnosis:
         ----------
         model, over : {"independent items", "symmetric", "nonsymmetric", "segments", "mixture"}
         """
-        if self.evaluation is None:
-            return Difference(np.nan, np.nan, np.nan)
         return self.evaluation.difference(self._fit_of(model), self._fit_of(over))
 
     def _fit_of(self, model: str) -> str:
-        assert self.evaluation is not None
         fits = [name for name in self.evaluation.models if name.split()[0] == model]
         # A symmetric DPP that is worse than independent items would be shrunk to them.
         options = [*fits, INDEPENDENT] if model in (SYMMETRIC, INDEPENDENT) else fits
-        return max(options, key=lambda name: self.evaluation.estimate(name).value)  # type: ignore[union-attr]
+        return max(options, key=lambda name: self.evaluation.estimate(name).value)
 
     @property
     def gains(self) -> Mapping[str, Difference]:
@@ -156,12 +153,9 @@ class Diagnosis:
         """Why data in which no model gains do not show that items are independent; empty if they do."""
         if self.summary.weight < MIN_BASKETS or self.summary.max_size < 2:
             return f"{count(self.summary.weight, 'basket')}, at most {count(self.summary.max_size, 'item')} in each"
-        best, possible = (max(getattr(gain, end) for gain in self.gains.values()) for end in ("value", "high"))
-        if self.pairs.significant.any():
-            n = count(int(self.pairs.significant.sum()), "pair")
-            return (
-                f"{n} of items are not independent, but no model gains significantly (the best {signed(best, 3)} nats)"
-            )
+        if n := int(self.pairs.significant.sum()):
+            return f"{count(n, 'pair')} of items are not independent, but no model gains significantly"
+        possible = max(gain.high for gain in self.gains.values())
         if possible > MAX_POSSIBLE_GAIN:
             return f"the intervals do not exclude a gain of {number(possible, 3)} nats per basket"
         return ""
@@ -173,24 +167,16 @@ class Diagnosis:
         "independent items", "dpp", "segments=1", "mixture" or "too little data". A gain is clear if it is at least 0.01
         nats per basket and its 95 % interval excludes zero.
         """
-        if self.evaluation is None or self.summary.max_size < 2:
-            return TOO_LITTLE
-        found = VERDICTS[self._simplest]
+        found = INDEPENDENT if self.summary.max_size < 2 else VERDICTS[self._simplest]
         return TOO_LITTLE if found == INDEPENDENT and self._why_too_little else found
 
     @property
     def sentence(self) -> str:
         """The verdict in words, with the numbers it is based on."""
-        verdict = self.verdict
-        if verdict == TOO_LITTLE:
-            return SENTENCES[verdict].format(why=self._why_too_little)
-        gain = self.gain(self._simplest)
-        single = max(self.gains[SYMMETRIC], self.gains[NONSYMMETRIC], key=lambda each: each.value)
-        return SENTENCES[verdict].format(
-            gain=_nats(gain),
-            likely=times_as_likely(gain.value),
-            single=_nats(single),
-            best=_nats(max(self.gains.values(), key=lambda each: each.value)),
+        gains = self.gains
+        single, best = (max(some, key=lambda gain: gain.value) for some in (list(gains.values())[:2], gains.values()))
+        return SENTENCES[self.verdict].format(
+            why=self._why_too_little, gain=_nats(self.gain(self._simplest)), single=_nats(single), best=_nats(best)
         )
 
     def strongest_pairs(self, k: int, *, above: bool) -> list[Pair]:
@@ -217,16 +203,13 @@ class Diagnosis:
 
     def tables(self, top: int = MAX_PAIRS_SHOWN) -> list[Part]:
         """Return the verdict, and tables of the data, the gains, `top` pairs of each kind and lift by similarity."""
-        n_tested = 0 if self.evaluation is None else self.evaluation.weight
+        title = f"Gain over independent items in nats per basket, {self.evaluation.weight:,.6g} held-out baskets"
         gains = [(what, _nats(self.gains[model]), name) for model, (what, name) in DESCRIPTIONS.items()]
         return [
             self.sentence,
             Facts("Data", self._facts()),
             TextTable(
-                f"Gain over independent items in nats per basket, {n_tested:,.6g} held-out baskets",
-                "",
-                ["", "gain ± 95%>", "model"],
-                gains,
+                f"{title}, {self.evaluation.weight:,.6g} held-out baskets", "", ["", "gain ± 95%>", "model"], gains
             ),
             *self._pair_table(top),
             *([] if self.similarity is None else [self.similarity.table()]),
@@ -253,27 +236,19 @@ class Diagnosis:
 
     def to_dict(self, top: int = MAX_PAIRS_SHOWN) -> dict[str, Any]:
         """Return everything as data for JSON, with `top` pairs of each kind."""
-        pairs, similarity = self.pairs, self.similarity
+        pairs = self.pairs
+        counts = {"possible": pairs.n_possible, "less_often": pairs.fewer.sum(), "more_often": pairs.more.sum()}
         return {
             **asdict(self.summary),
             "verdict": self.verdict,
             "sentence": self.sentence,
-            "n_tested": 0 if self.evaluation is None else self.evaluation.weight,
+            "n_tested": self.evaluation.weight,
             "gains": {model: _difference_dict(gain) for model, gain in self.gains.items()},
-            "repulsion": _difference_dict(self.repulsion),
             "attraction": _difference_dict(self.attraction),
-            "segments": _difference_dict(self.segments),
-            "pairs": {
-                "possible": pairs.n_possible,
-                "less_often": int(pairs.fewer.sum()),
-                "more_often": int(pairs.more.sum()),
-                "nonempty": pairs.nonempty,
-            },
+            "pairs": {**{name: int(value) for name, value in counts.items()}, "nonempty": pairs.nonempty},
             "less_often": [each._asdict() for each in self.strongest_pairs(top, above=False)],
             "more_often": [each._asdict() for each in self.strongest_pairs(top, above=True)],
-            "similarity": None
-            if similarity is None
-            else {**asdict(similarity), "verdict": similarity.verdict, "sentence": similarity.sentence},
+            "similarity": None if self.similarity is None else self.similarity.to_dict(),
         }
 
     def __str__(self) -> str:
@@ -339,13 +314,11 @@ def is_clear(gain: Difference) -> bool:
     return gain.value >= MIN_GAIN and gain.low > 0
 
 
-def _evaluation(
-    baskets: Baskets, rng: Seed, *, nonempty: bool, threads: int | None, progress: bool
-) -> Evaluation | None:
+def _evaluation(baskets: Baskets, rng: Seed, **options: Any) -> Evaluation:
     """Cross-validate the models, over as many folds as give MAX_TESTED test baskets."""
     units = units_of(baskets)
     if units.n_units < 2:
-        return None
+        raise InputError(f"diagnose needs at least two baskets, got {units.n_units}")
     folds = min(FOLDS, units.n_units)
     # Fits with few iterations warn that they did not converge, and line searches may overflow before they step back.
     with warnings.catch_warnings(), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -358,9 +331,7 @@ def _evaluation(
             tasks=(),
             max_baskets=None,
             rng=rng,
-            progress=progress,
-            nonempty=nonempty,
-            threads=threads,
+            **options,
         )
 
 

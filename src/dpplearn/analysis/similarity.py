@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,11 @@ from dpplearn.utils.text import TextTable, count, number
 EDGES = (-1.0, 0.0, 0.1, 0.3, 0.5, 0.7, 1.0)  # a bin is (low, high]; the first holds pairs without similarity
 ROUNDING = 1e-9  # similarities that are closer are equal
 MIN_EXPECTED = 5.0  # co-occurrences in a bin that the verdict may use
+SENTENCES = {
+    "repel": "Similar items repel each other, as a DPP with this similarity can express",
+    "attract": "Similar items attract each other, which a DPP with this similarity cannot express",
+    "neither": "Similar items neither repel nor attract each other",
+}
 BATCH_SIZE = 4_000_000  # pairs of items in baskets, in memory
 
 
@@ -35,6 +40,10 @@ class SimilarityBin:
     ratio: float
     ratio_low: float  # 95 % interval
     ratio_high: float
+
+    @property
+    def interval(self) -> str:
+        return f"{number(self.ratio_low, 2)} to {number(self.ratio_high, 2)}"
 
 
 @dataclass(frozen=True)
@@ -73,13 +82,8 @@ class LiftBySimilarity:
         each = self.most_similar
         if each is None:
             return f"Fewer than {MIN_EXPECTED:g} co-occurrences of similar items are expected: too few for a verdict."
-        interval = f"95% interval {number(each.ratio_low, 2)} to {number(each.ratio_high, 2)}"
-        lift = f"the lift of pairs with similarity above {each.low:g} is {number(each.ratio, 2)} ({interval})"
-        return {
-            "repel": f"Similar items repel each other: {lift}. A DPP with this similarity can express that.",
-            "attract": f"Similar items attract each other: {lift}. A DPP with this similarity would do the opposite.",
-            "neither": f"Similar items neither repel nor attract each other: {lift}.",
-        }[self.verdict]
+        lift = f"{number(each.ratio, 2)} (95% interval {each.interval})"
+        return f"{SENTENCES[self.verdict]}: the lift of pairs with similarity above {each.low:g} is {lift}."
 
     def table(self) -> TextTable:
         """Return the bins as a table."""
@@ -90,12 +94,16 @@ class LiftBySimilarity:
                 count(each.observed),
                 number(each.expected, 1),
                 number(each.ratio, 2),
-                f"{number(each.ratio_low, 2)} to {number(each.ratio_high, 2)}",
+                each.interval,
             )
             for each in self.bins
         ]
         columns = ["similarity", "pairs>", "observed>", "expected>", "lift>", "95% interval>"]
         return TextTable("Lift by similarity", self.sentence, columns, rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {**asdict(self), "verdict": self.verdict, "sentence": self.sentence}
 
 
 def lift_by_similarity(baskets: Baskets, similarity: Any) -> LiftBySimilarity:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.data.baskets import Baskets
-from dpplearn.data.weights import in_variance
 from dpplearn.evaluation.metrics import Z
 
 EDGES = np.array([0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])  # most probabilities are small
@@ -46,54 +45,42 @@ class Reliability:
 
 
 @dataclass(frozen=True)
-class CalibrationSums:
-    """Sums over baskets from which a reliability table is computed. They add.
+class Calibration:
+    """Predictions for one ranking task, by basket."""
 
-    For a basket of weight w: t predictions in a bin, their sum p, and o of them observed; v is the weight in a
-    variance, w for counts and w² otherwise.
-    """
+    bins: Floats  # (n, 3, N_BINS) t predictions in a bin, their sum p, and o of them observed; NaN where P(A ⊆ Y) = 0
+    weights: Floats  # (n,)
+    variances: Floats  # (n,) factors of squared deviations, w for counts and w² otherwise
 
-    bins: Floats  # (7, N_BINS) Σwt Σwp Σwo Σvt Σvtt Σvto Σvoo
-    weight: float  # of the questions answered
-    left_out: float
-
-    def __add__(self, other: CalibrationSums) -> CalibrationSums:
-        return CalibrationSums(self.bins + other.bins, self.weight + other.weight, self.left_out + other.left_out)
+    @classmethod
+    def joined(cls, parts: Sequence[Calibration]) -> Calibration:
+        return cls(*(np.concatenate(each) for each in zip(*(vars(part).values() for part in parts), strict=True)))
 
     def reliability(self) -> Reliability:
-        found = np.flatnonzero(self.bins[0] > 0)
-        sums = self.bins[:, found]
-        predicted, observed = sums[1] / sums[0], sums[2] / sums[0]
-        low, high = wilson(observed, _effective(sums, observed))
-        columns = (EDGES[found], EDGES[found + 1], predicted, observed, low, high, sums[0])
+        answered = ~np.isnan(self.bins).any(axis=(1, 2))
+        w, v = self.weights[answered], self.variances[answered]
+        t, p, o = self.bins[answered].transpose(1, 0, 2)  # (n, N_BINS) each
+        n_questions = w.sum() or np.nan
+        predicted_items, observed_items = (float((w @ each).sum() / n_questions) for each in (p, o))
+        found = np.flatnonzero(w @ t)
+        t, p, o = t[:, found], p[:, found], o[:, found]
+        total = w @ t
+        predicted, observed = w @ p / total, w @ o / total
+        # The number of independent predictions with the same variance, because those of one basket are correlated:
+        # p(1 − p) over the variance of the ratio p = Σwo/Σwt between baskets; without any variance, (Σwt)²/Σvt.
+        variance, spread = v @ (o - observed * t) ** 2 / total**2, observed * (1 - observed)
+        usable = (variance > 0) & (spread > 0)
+        low, high = wilson(observed, np.where(usable, spread / np.where(usable, variance, 1), total**2 / (v @ t)))
+        columns = (EDGES[found], EDGES[found + 1], predicted, observed, low, high, total)
         rows = tuple(ReliabilityRow(*line) for line in np.column_stack(columns).tolist())
-        error = float(np.average(np.abs(observed - predicted), weights=sums[0])) if len(found) else np.nan
-        totals = self.bins[1:3].sum(axis=1) / self.weight if self.weight else np.full(2, np.nan)
-        return Reliability(rows, error, float(totals[0]), float(totals[1]), self.left_out)
-
-
-def calibration_sums(bins: Floats, baskets: Baskets, answered: Floats, copies: Floats) -> CalibrationSums:
-    """Return the sums over baskets.
-
-    Parameters
-    ----------
-    bins : (n_baskets, 3, N_BINS)
-        t, p and o of each basket, zero where the model gave no answer.
-    baskets : Baskets
-        For their weights.
-    answered : (n_baskets,)
-        1 where the model gave probabilities, else 0.
-    copies : (n_baskets,)
-        How often the basket counts, in addition to its weight.
-    """
-    w, v = baskets.weights, in_variance(baskets.weights)
-    t, p, o = (bins * copies[:, None, None]).transpose(1, 0, 2)
-    sums = np.stack([w @ t, w @ p, w @ o, v @ (t * copies[:, None]), v @ t**2, v @ (t * o), v @ o**2])
-    return CalibrationSums(sums, float(w @ (copies * answered)), float(w @ (copies * (1 - answered))))
+        error = float(np.average(np.abs(observed - predicted), weights=total)) if rows else np.nan
+        return Reliability(rows, error, predicted_items, observed_items, float(self.weights[~answered].sum()))
 
 
 def bin_predictions(probabilities: Floats, given: Ints, held: Ints) -> Floats:
     """Return t, p and o of one question, (3, N_BINS): all items but the given ones are predicted."""
+    if np.isnan(probabilities).any():
+        return np.full((3, N_BINS), np.nan)
     p = np.delete(probabilities, given)
     bins = _bins(p)
     t, total = np.bincount(bins, minlength=N_BINS), np.bincount(bins, p, N_BINS)
@@ -109,15 +96,3 @@ def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:
     middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
     return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
-
-
-def _effective(sums: Floats, observed: Floats) -> Floats:
-    """Return the number of independent predictions with the same variance: those of one basket are correlated.
-
-    It is p(1 − p) over the variance of the ratio p = Σwo/Σwt between baskets; without any variance, (Σwt)²/Σvt.
-    """
-    wt, _, _, vt, vtt, vto, voo = sums
-    variance = (voo - 2 * observed * vto + observed**2 * vtt) / wt**2
-    spread = observed * (1 - observed)
-    usable = (variance > 0) & (spread > 0)
-    return np.where(usable, spread / np.where(usable, variance, 1), wt**2 / vt)

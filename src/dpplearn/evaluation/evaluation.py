@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpplearn.arrays import EPSILON, Ints, Seed
+from dpplearn.arrays import Ints, Seed
 from dpplearn.data.baskets import Baskets, as_baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.distributions.distribution import SetDistribution
@@ -22,17 +22,7 @@ from dpplearn.evaluation.baselines import (
     learn_baselines,
     model_predictor,
 )
-from dpplearn.evaluation.protocol import (
-    TASKS,
-    Outcomes,
-    Predictor,
-    answer,
-    ask,
-    can_be_ranked,
-    joined,
-    n_calibrated,
-    size_distance,
-)
+from dpplearn.evaluation.protocol import TASKS, Outcomes, Predictor, Setting, answer, ask, joined
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import Settings, settings_of
@@ -114,7 +104,7 @@ def evaluate(
     baskets, left_out = known_baskets(baskets, catalogue, unknown)
     if not baskets.total_weight > 0:
         raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
-    setting = Setting(any(model.nonempty for model in named.values()), _lengths(k), _tasks(tasks))
+    setting = Setting.of(any(model.nonempty for model in named.values()), k, tasks)
     rng = np.random.default_rng(rng)
     # The draws for EASE come from a stream of their own, so that the questions do not depend on `train`.
     of_ease = rng.spawn(1)[0]
@@ -124,11 +114,10 @@ def evaluate(
     blends = _blends(named, distributions, catalogue)
     rows, sampled = _sample(baskets, max_baskets, rng)
     tested = baskets.subset(rows)
-    predictors = _predictors(distributions, learned, setting.nonempty, blends)
     with shown_progress(progress) as shown:
-        outcomes = _answers(predictors, tested, setting, rng, shown)
+        answers = _answers(distributions, blends, learned, tested, setting, rng, shown)
     notes = (*_training_data(named, baskets), *sampled, *learned.notes, *left_out.notes)
-    return _result(outcomes, (*named, *blends), tested, setting, notes, rows=rows)
+    return Evaluation((*named, *blends), answers, tested, setting, rows, notes)
 
 
 def cross_validate(
@@ -187,7 +176,7 @@ def cross_validate(
     baskets = baskets.subset(counted)
     options = models or {DEFAULT_NAME: {}}
     fits = {name: _settled(settings_of(**{**fit_options, **each}), baskets) for name, each in options.items()}
-    setting = Setting(any(each.nonempty for each in fits.values()), _lengths(k), _tasks(tasks))
+    setting = Setting.of(any(each.nonempty for each in fits.values()), k, tasks)
     rng = np.random.default_rng(rng)
     if whole_number("folds", folds, 2) > baskets.n_units:
         raise InputError(f"folds must be at most {baskets.n_units}, the number of baskets, got {folds}")
@@ -207,8 +196,7 @@ def cross_validate(
             tested = np.flatnonzero(of_fold)
             tested = tested[_sample(baskets.subset(tested), most, rng)[0]]
             test = baskets.subset(tested).weighted(of_fold[tested])
-            predictors = _predictors(distributions, learned, setting.nonempty)
-            parts.append(_answers(predictors, test, setting, rng))
+            parts.append(_answers(distributions, {}, learned, test, setting, rng))
             rows.append(tested)
     notes = (
         f"{len(weights)} of {folds} folds were tested, each by models and baselines fitted to the other {folds - 1}.",
@@ -216,19 +204,10 @@ def cross_validate(
     )
     row, fold = np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(each) for each in rows])
     order = np.lexsort((fold, row))  # by basket, then by fold
-    outcomes = {name: joined([part[name] for part in parts], order) for name in parts[0]}
+    answers = {name: joined([part[name] for part in parts], order) for name in parts[0]}
     row, fold = row[order], fold[order]
     every = baskets.subset(row).weighted(weights[fold, row])
-    return _result(outcomes, tuple(fits), every, setting, notes, rows=counted[row], folds=fold)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Settings of an evaluation, the same for all models and folds."""
-
-    nonempty: bool
-    ks: tuple[int, ...]
-    tasks: tuple[str, ...]
+    return Evaluation(tuple(fits), answers, every, setting, counted[row], notes, fold)
 
 
 def _sample(baskets: Baskets, most: int | None, rng: np.random.Generator) -> tuple[Ints, tuple[str, ...]]:
@@ -240,72 +219,30 @@ def _sample(baskets: Baskets, most: int | None, rng: np.random.Generator) -> tup
     return np.sort(rng.choice(n, most, replace=False)), (note,)
 
 
-def _predictors(
-    distributions: Mapping[str, SetDistribution],
-    learned: Learned,
-    nonempty: bool,
-    blends: Mapping[str, Predictor] | None = None,
-) -> dict[str, Predictor]:
-    """Return the models, their blends with item-to-item, and the baselines."""
-    clash = next((name for name in distributions if name in BASELINES), None)
-    if clash is not None:
-        raise InputError(f"a model has the name of a baseline, {clash!r}; use another name")
-    if nonempty:
-        distributions = {name: each.with_p_empty(0.0) for name, each in distributions.items()}
-    return {
-        **{name: model_predictor(each) for name, each in distributions.items()},
-        **(blends or {}),
-        **baselines(learned, next(iter(distributions.values())), nonempty=nonempty),
-    }
-
-
 def _answers(
-    predictors: Mapping[str, Predictor],
+    distributions: Mapping[str, SetDistribution],
+    blends: Mapping[str, Predictor],
+    learned: Learned,
     baskets: Baskets,
     setting: Setting,
     rng: np.random.Generator,
     shown: Progress = SILENT,
 ) -> dict[str, Outcomes]:
+    """Ask the models, their blends with item-to-item and the baselines the same questions."""
+    clash = next((name for name in distributions if name in BASELINES), None)
+    if clash is not None:
+        raise InputError(f"a model has the name of a baseline, {clash!r}; use another name")
+    if setting.nonempty:
+        distributions = {name: each.with_p_empty(0.0) for name, each in distributions.items()}
+    predictors = {
+        **{name: model_predictor(each) for name, each in distributions.items()},
+        **blends,
+        **baselines(learned, next(iter(distributions.values())), nonempty=setting.nonempty),
+    }
     questions = ask(baskets, rng, setting.tasks)
     advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
     with one_blas_thread():  # the matrices of one question are narrow: more threads double the CPU time
-        return {name: answer(each, questions, setting.ks, partial(advance, name)) for name, each in predictors.items()}
-
-
-def _result(
-    outcomes: Mapping[str, Outcomes],
-    models: tuple[str, ...],
-    baskets: Baskets,
-    setting: Setting,
-    notes: Sequence[str],
-    *,
-    rows: Ints,
-    folds: Ints | None = None,
-) -> Evaluation:
-    n_ranked = int(can_be_ranked(baskets).sum()) if setting.tasks else 0
-    return Evaluation(
-        models=models,
-        baselines=tuple(name for name in outcomes if name not in models),
-        outcomes={name: each.columns for name, each in outcomes.items()},
-        weights=baskets.weights,
-        n_items=baskets.n_items,
-        k=setting.ks,
-        tasks=setting.tasks,
-        nonempty=setting.nonempty,
-        reliability={
-            name: {task: sums.reliability() for task, sums in each.calibration.items()}
-            for name, each in outcomes.items()
-            if each.calibration
-        },
-        size_distance={name: size_distance(each.sizes) for name, each in outcomes.items() if each.sizes is not None},
-        n_ranked=n_ranked,
-        unranked={name: each.n_impossible for name, each in outcomes.items()},
-        notes=(*notes, *_remarks(baskets, n_ranked, setting)),
-        folds=folds,
-        rows=rows,
-        ids=baskets.ids,
-        times=baskets.times,
-    )
+        return {name: answer(each, questions, setting.k, partial(advance, name)) for name, each in predictors.items()}
 
 
 def _training_data(models: Mapping[str, SetModel], baskets: Baskets) -> Iterator[str]:
@@ -317,24 +254,6 @@ def _training_data(models: Mapping[str, SetModel], baskets: Baskets) -> Iterator
             counted = baskets.subset(baskets.weights > 0)
             if same_items and model.learned.digest in (None, counted.deduplicated().digest()):
                 yield f"These seem to be the training baskets of {name}: its results on unseen baskets will be worse."
-
-
-def _remarks(baskets: Baskets, n_ranked: int, setting: Setting) -> Iterator[str]:
-    empty = np.count_nonzero(baskets.sizes == 0)
-    if setting.tasks and not n_ranked:
-        yield "No basket has two or more items, so no item was held out and ranked."
-    checked = n_calibrated(len(baskets), baskets.n_items)
-    if setting.tasks and checked < len(baskets):
-        yield f"Calibration was checked on {checked:,} of these baskets, drawn at random."
-    if setting.nonempty and empty:
-        yield f"{empty:,} baskets are empty, which the models exclude; leave them out."
-    if not setting.nonempty and not empty:
-        p_empty = float(np.exp(np.log1p(-np.minimum(baskets.frequencies(), 1 - EPSILON)).sum()))
-        yield (
-            f"No basket is empty, but independent items give the empty basket probability {p_empty:.1%}. This explains "
-            f"{-np.log1p(-p_empty):.3f} nats of a model's gain. Models fitted with nonempty=True (--nonempty) do not "
-            "have this advantage."
-        )
 
 
 def _named(models: Model | Mapping[str, Model]) -> dict[str, SetModel]:
@@ -375,17 +294,3 @@ def _settled(settings: Settings, baskets: Baskets) -> Settings:
     task = settings.task(baskets)
     task.check_memory()
     return replace(settings, nonempty=task.problem.nonempty)
-
-
-def _lengths(k: int | Sequence[int]) -> tuple[int, ...]:
-    ks = tuple(k) if isinstance(k, Iterable) else (k,)
-    if not ks:
-        raise InputError("k is empty; pass at least one number of recommendations")
-    return tuple(sorted({whole_number("k", each, 1) for each in ks}))
-
-
-def _tasks(tasks: Sequence[str]) -> tuple[str, ...]:
-    odd = [task for task in tasks if task not in TASKS] if not isinstance(tasks, str) else [tasks]
-    if odd:
-        raise InputError(f"tasks must be a sequence of {', '.join(TASKS)}, got {odd[0]!r}")
-    return tuple(tasks)

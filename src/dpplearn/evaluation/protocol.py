@@ -12,18 +12,18 @@ calibration error: `recommend` gives probabilities for complete baskets that con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.weights import in_variance
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import IndependentItems
-from dpplearn.evaluation.calibration import N_BINS, CalibrationSums, bin_predictions, calibration_sums
+from dpplearn.errors import InputError, whole_number
+from dpplearn.evaluation.calibration import N_BINS, Calibration, bin_predictions
 from dpplearn.evaluation.metrics import LOG_LIKELIHOOD, measure_ranks, rank, ranking_measures
 
 GIVEN_ONE, GIVEN_HALF, ALL_BUT_ONE = TASKS = ("given_one", "given_half", "all_but_one")
@@ -37,6 +37,25 @@ MAX_SCORES = 2_000_000  # numbers held at a time: partial baskets × items
 # segments and 200 columns), so that of large catalogues a part of the baskets is calibrated: baskets × items, and
 # baskets.
 MAX_CALIBRATED, MIN_CALIBRATED = 2_000_000, 500
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Settings of an evaluation, the same for all models and folds."""
+
+    nonempty: bool
+    k: tuple[int, ...]
+    tasks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, nonempty: bool, k: int | Sequence[int], tasks: Sequence[str]) -> Setting:
+        """Check the arguments of `evaluate`."""
+        ks = {whole_number("k", each, 1) for each in (k if isinstance(k, Iterable) else (k,))}
+        tasks = [tasks] if isinstance(tasks, str) else tasks
+        odd = [task for task in tasks if task not in TASKS]
+        if odd or not ks:
+            raise InputError(f"expected at least one k and tasks of {', '.join(TASKS)}, got k={k!r}, tasks={tasks!r}")
+        return cls(nonempty, tuple(sorted(ks)), tuple(tasks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +97,7 @@ class Outcomes:
 
     columns: Mapping[str, Floats]
     n_impossible: int  # questions whose partial basket is impossible under the model, so that all candidates are tied
-    calibration: Mapping[str, CalibrationSums]  # by task
+    calibration: Mapping[str, Calibration]  # by task
     sizes: Floats | None  # (2, n_items + 1) expected and observed weight of the baskets of each size
 
 
@@ -96,10 +115,9 @@ def ask(baskets: Baskets, rng: np.random.Generator, tasks: Sequence[str] = TASKS
     row_of = np.repeat(np.arange(len(baskets)), baskets.sizes)
     shuffled = baskets.indices[np.lexsort((rng.random(len(row_of)), row_of))].astype(np.int64)
     found: dict[bytes, list[Question]] = {}
-    ranked = can_be_ranked(baskets)
-    for row in np.flatnonzero(ranked | (baskets.sizes == 1)).tolist():
+    for row in np.flatnonzero((baskets.sizes >= 1) & (baskets.sizes < baskets.n_items)).tolist():
         items = shuffled[baskets.offsets[row] : baskets.offsets[row + 1]]
-        for task in tasks if ranked[row] else {GIVEN_ONE} & {*tasks}:
+        for task in tasks if len(items) > 1 else {GIVEN_ONE} & {*tasks}:
             n = N_GIVEN[task](len(items))
             found.setdefault(np.sort(items[:n]).tobytes(), []).append(Question(task, row, items[n:]))
     partial = tuple(np.frombuffer(key, np.int64) for key in found)
@@ -144,12 +162,12 @@ def answer(
     return Outcomes(columns, n_impossible, _calibration(predictor, questions), _sizes(predictor, baskets))
 
 
-def _calibration(predictor: Predictor, questions: Questions) -> dict[str, CalibrationSums]:
+def _calibration(predictor: Predictor, questions: Questions) -> dict[str, Calibration]:
     if predictor.probabilities is None:
         return {}
     baskets = questions.baskets
-    bins = {task: np.zeros((len(baskets), 3, N_BINS)) for task in questions.tasks}
-    answered = {task: np.zeros(len(baskets)) for task in questions.tasks}
+    rows: dict[str, list[int]] = {task: [] for task in questions.tasks}
+    bins: dict[str, list[Floats]] = {task: [] for task in questions.tasks}
     chosen = [
         (given, [each for each in asked if questions.calibrated[each.row]])
         for given, asked in zip(questions.partial, questions.asked, strict=True)
@@ -159,13 +177,16 @@ def _calibration(predictor: Predictor, questions: Questions) -> dict[str, Calibr
     for start in range(0, len(chosen), step):
         part = chosen[start : start + step]
         for p, (given, asked) in zip(predictor.probabilities([given for given, _ in part]), part, strict=True):
-            for each in asked if not np.isnan(p).any() else ():
-                bins[each.task][each.row] = bin_predictions(p, given, each.held)
-                answered[each.task][each.row] = 1
-    return {
-        task: calibration_sums(bins[task], baskets, answered[task], _copies(task, baskets) * questions.calibrated)
-        for task in questions.tasks
-    }
+            for each in asked:
+                rows[each.task].append(each.row)
+                bins[each.task].append(bin_predictions(p, given, each.held))
+    variances, found = in_variance(baskets.weights), {}
+    for task, asked_rows in rows.items():
+        # Given one: a basket counts as if each of its items were given in turn.
+        copies = baskets.sizes[asked_rows] if task == GIVEN_ONE else np.ones(len(asked_rows))
+        weights = copies * baskets.weights[asked_rows], copies**2 * variances[asked_rows]
+        found[task] = Calibration(np.reshape(bins[task], (-1, 3, N_BINS)), *weights)
+    return found
 
 
 def _measured(ranked: Sequence[tuple[int, int, Ints]], n: int, ks: Sequence[int]) -> Floats:
@@ -176,13 +197,6 @@ def _measured(ranked: Sequence[tuple[int, int, Ints]], n: int, ks: Sequence[int]
         question = np.repeat(np.arange(len(rows)), [each.shape[1] for each in ranks])
         found[list(rows)] = measure_ranks(np.concatenate(ranks, axis=1), question, np.array(n_negative), ks)
     return found
-
-
-def _copies(task: str, baskets: Baskets) -> Floats:
-    """Return how often each basket counts in the calibration of a task; 0 if it has no question."""
-    if task == GIVEN_ONE:
-        return np.where(baskets.sizes < baskets.n_items, baskets.sizes, 0).astype(np.float64)
-    return can_be_ranked(baskets).astype(np.float64)
 
 
 def _sizes(predictor: Predictor, baskets: Baskets) -> Floats | None:
@@ -201,8 +215,8 @@ def size_distance(sizes: Floats) -> float:
 def joined(parts: Sequence[Outcomes], order: Ints) -> Outcomes:
     """Join the outcomes of several folds; `order` puts their baskets, one fold after another, in the final order."""
     columns = {name: np.concatenate([part.columns[name] for part in parts])[order] for name in parts[0].columns}
-    calibration = {task: reduce(add, (part.calibration[task] for part in parts)) for task in parts[0].calibration}
+    tasks = parts[0].calibration
+    calibration = {task: Calibration.joined([part.calibration[task] for part in parts]) for task in tasks}
     sizes = [part.sizes for part in parts if part.sizes is not None]
-    return Outcomes(
-        columns, sum(part.n_impossible for part in parts), calibration, sum(sizes[1:], sizes[0]) if sizes else None
-    )
+    n_impossible = sum(part.n_impossible for part in parts)
+    return Outcomes(columns, n_impossible, calibration, np.sum(sizes, axis=0) if sizes else None)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Bools, Floats, Ints
-from dpplearn.data.times import Times, periods
+from dpplearn.arrays import EPSILON, Bools, Floats, Ints
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.times import periods
 from dpplearn.data.writing import result_table
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT
@@ -26,10 +28,18 @@ from dpplearn.evaluation.metrics import (
     ranking_measures,
     weighted_mean,
 )
-from dpplearn.evaluation.protocol import ALL_BUT_ONE, column_name
+from dpplearn.evaluation.protocol import (
+    ALL_BUT_ONE,
+    Outcomes,
+    Setting,
+    can_be_ranked,
+    column_name,
+    n_calibrated,
+    size_distance,
+)
 from dpplearn.utils.text import MISSING, Part, TextTable, as_text, count, number, signed
 
-MAX_KS_ABREAST, MAX_FOLDS_ABREAST = 3, 5  # columns of a table of 80 characters
+MAX_KS_ABREAST = 3  # columns of a table of 80 characters
 # The columns of `to_table`: time is optional, and the measures depend on the models, the tasks and k.
 COLUMNS = re.compile(r"basket,weight,(time,)?model(,(log_likelihood|(percentile_rank|(recall|ndcg)@\d+)_\w+))+")
 SCORE_TABLE = result_table("a table of scores", lambda columns: bool(COLUMNS.fullmatch(",".join(columns))))
@@ -126,27 +136,51 @@ class Evaluation:
     """
 
     models: tuple[str, ...]
-    baselines: tuple[str, ...]
-    outcomes: Mapping[str, Mapping[str, Floats]]
-    weights: Floats  # of the baskets
-    n_items: int
-    k: tuple[int, ...]
-    tasks: tuple[str, ...]
-    nonempty: bool
-    reliability: Mapping[str, Mapping[str, Reliability]]  # by name and task
-    size_distance: Mapping[str, float]
-    n_ranked: int  # baskets for which the ranking tasks were asked
-    unranked: Mapping[str, int]  # questions whose partial basket is impossible, so that all candidates are tied
+    answers: Mapping[str, Outcomes]  # of the models, then of the baselines
+    baskets: Baskets  # that were tested
+    setting: Setting
     rows: Ints  # position of each basket in the data, repeated if its count is divided among folds
     notes: tuple[str, ...] = ()
     folds: Ints | None = None  # of each basket, after cross-validation
-    ids: npt.NDArray[Any] | None = None
-    times: Times | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The models, then the baselines."""
-        return self.models + self.baselines
+        return tuple(self.answers)
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        return tuple(name for name in self.answers if name not in self.models)
+
+    @property
+    def outcomes(self) -> dict[str, Mapping[str, Floats]]:
+        return {name: each.columns for name, each in self.answers.items()}
+
+    @cached_property
+    def reliability(self) -> dict[str, dict[str, Reliability]]:
+        return {
+            name: {task: found.reliability() for task, found in each.calibration.items()}
+            for name, each in self.answers.items()
+            if each.calibration
+        }
+
+    @property
+    def size_distance(self) -> dict[str, float]:
+        return {name: size_distance(each.sizes) for name, each in self.answers.items() if each.sizes is not None}
+
+    @property
+    def weights(self) -> Floats:
+        return self.baskets.weights
+
+    @property
+    def nonempty(self) -> bool:
+        """Whether all likelihoods and sizes are conditional on nonempty baskets."""
+        return self.setting.nonempty
+
+    @property
+    def n_ranked(self) -> int:
+        """Number of baskets for which the ranking tasks were asked."""
+        return int(can_be_ranked(self.baskets).sum()) if self.setting.tasks else 0
 
     def measures(self, name: str) -> tuple[str, ...]:
         """Return the columns of a model or baseline. Baselines without probabilities have no "log_likelihood"."""
@@ -192,7 +226,7 @@ class Evaluation:
         """Return the means of a model (by default the first) by "day", "week", "month", "quarter" or "year"."""
         name = self.models[0] if name is None else name
         self._column(name, LOG_LIKELIHOOD, ALL_BUT_ONE)
-        names, which = periods(self.times, by)
+        names, which = periods(self.baskets.times, by)
         rows = [np.flatnonzero(which == place) for place in range(len(names))]
         there = [(each, of) for each, of in zip(names, rows, strict=True) if self.weights[of].sum() > 0]
         return OverTime(name, by, tuple(self._period(each, name, of) for each, of in there))
@@ -215,22 +249,16 @@ class Evaluation:
 
         A model that lacks a measure has NaN: a blend with item-to-item has no log-likelihood.
         """
-        n, models = len(self.weights), self.models
-        columns = {
-            "basket": self.rows if self.ids is None else self.ids,
-            "weight": self.weights,
-            **({} if self.times is None else {"time": self.times}),
-        }
+        n, models, baskets = len(self.weights), self.models, self.baskets
+        columns = {"basket": self.rows if baskets.ids is None else baskets.ids, "weight": self.weights}
+        if baskets.times is not None:
+            columns["time"] = baskets.times
+        table = {name: np.tile(each, len(models)) for name, each in columns.items()}
+        table["model"] = np.repeat(np.array(models, dtype=object), n)
         missing = np.full(n, np.nan)
-        measures = dict.fromkeys(measure for name in models for measure in self.outcomes[name])
-        return {
-            **{name: np.tile(each, len(models)) for name, each in columns.items()},
-            "model": np.repeat(np.array(models, dtype=object), n),
-            **{
-                measure: np.concatenate([self.outcomes[name].get(measure, missing) for name in models])
-                for measure in measures
-            },
-        }
+        for measure in dict.fromkeys(measure for name in models for measure in self.measures(name)):
+            table[measure] = np.concatenate([self.outcomes[name].get(measure, missing) for name in models])
+        return table
 
     def impossible(self, name: str) -> Bools:
         """Return which baskets of positive weight have probability zero."""
@@ -271,11 +299,9 @@ class Evaluation:
         return {
             "n_baskets": self.n_baskets,
             "weight": self.weight,
-            "n_items": self.n_items,
+            "n_items": self.baskets.n_items,
             "n_ranked": self.n_ranked,
-            "nonempty": self.nonempty,
-            "k": list(self.k),
-            "tasks": list(self.tasks),
+            **asdict(self.setting),
             "rows": [self._row(name) for name in self.names],
             "differences": [
                 {"model": name, "against": other, "measure": measure, **asdict(found), "verdict": found.verdict}
@@ -284,71 +310,82 @@ class Evaluation:
                 if measure in self.measures(other)
                 for found in [self.difference(name, other, measure)]
             ],
-            "notes": list(self.notes),
+            "notes": self.remarks(),
         }
 
     def _row(self, name: str) -> dict[str, Any]:
-        impossible = self.impossible(name)
         in_folds = self.folds is not None and LOG_LIKELIHOOD in self.measures(name)
         return {
             "name": name,
             "baseline": name in self.baselines,
             **{measure: asdict(self.estimate(name, measure)) for measure in self.measures(name)},
-            "n_impossible": int(impossible.sum()),
-            "weight_impossible": float(self.weights[impossible].sum()),
+            "n_impossible": int(self.impossible(name).sum()),
             "log_likelihood_of_possible": self.mean_of_possible(name),
-            "n_unranked": self.unranked[name],
+            "n_unranked": self.answers[name].n_impossible,
             "calibration": {task: asdict(found) for task, found in self.reliability.get(name, {}).items()},
             "size_distance": self.size_distance.get(name),
             "folds": self.fold_means(name).tolist() if in_folds else None,
         }
 
     def tables(self) -> list[Part]:
-        """Return likelihoods, one table per ranking task, means by fold, differences, calibration, and remarks."""
-        ranked = [self._ranking(task) for task in self.tasks if self.n_ranked]
-        folds = [] if self.folds is None else list(self._folds())
-        return [self._likelihoods(), *ranked, *folds, self._differences(), self._calibration(), *self.remarks()]
+        """Return likelihoods, one table per ranking task, differences, calibration, and remarks."""
+        ranked = [self._ranking(task) for task in self.setting.tasks if self.n_ranked]
+        return [self._likelihoods(), *ranked, self._differences(), self._calibration(), *self.remarks()]
 
     def remarks(self) -> list[str]:
-        """Return the notes, and which models gave probability zero to a basket."""
-        found = list(self.notes)
+        """Return the notes, what was not checked, and which models gave probability zero to a basket."""
+        baskets, tasks, found = self.baskets, self.setting.tasks, list(self.notes)
+        empty = np.count_nonzero(baskets.sizes == 0)
+        if tasks and not self.n_ranked:
+            found.append("No basket has two or more items, so no item was held out and ranked.")
+        checked = n_calibrated(len(baskets), baskets.n_items)
+        if tasks and checked < len(baskets):
+            found.append(f"Calibration was checked on {checked:,} of these baskets, drawn at random.")
         if self.nonempty:
             found.append("All likelihoods and sizes are conditional on the basket not being empty.")
-        for name in self.names:
-            n = int(self.impossible(name).sum())
+        if self.nonempty and empty:
+            found.append(f"{empty:,} baskets are empty, which the models exclude; leave them out.")
+        if not self.nonempty and not empty:
+            log_p = float(np.log1p(-np.minimum(baskets.frequencies(), 1 - EPSILON)).sum())
+            found.append(
+                f"No basket is empty, but independent items give the empty basket probability {np.exp(log_p):.1%}. "
+                f"This explains {-np.log1p(-np.exp(log_p)):.3f} nats of a model's gain. Models fitted with "
+                "nonempty=True (--nonempty) do not have this advantage."
+            )
+        for name, each in self.answers.items():
+            n, possible = int(self.impossible(name).sum()), number(self.mean_of_possible(name))
             if n:
-                found.append(
-                    f"{name}: {count(n, 'basket')} of probability zero; the mean log-likelihood of the others is "
-                    f"{number(self.mean_of_possible(name))}."
-                )
-            if self.unranked[name]:
-                found.append(
-                    f"{name}: {count(self.unranked[name], 'question')} with an impossible partial basket; all "
-                    "candidates are tied there."
-                )
+                zero = f"{name}: {count(n, 'basket')} of probability zero"
+                found.append(f"{zero}; the mean log-likelihood of the others is {possible}.")
+            if each.n_impossible:
+                questions = count(each.n_impossible, "question")
+                found.append(f"{name}: {questions} with an impossible partial basket; all candidates are tied there.")
         return found
 
     def __repr__(self) -> str:
         return as_text(self.tables())
 
     def _likelihoods(self) -> TextTable:
-        rows = []
-        for name in self.names:
-            if LOG_LIKELIHOOD in self.measures(name):
-                gain = MISSING if name == INDEPENDENT else with_error(self.difference(name, INDEPENDENT), 4, sign=True)
-                rows.append((name, with_error(self.estimate(name), 4), gain))
-        title = f"{count(self.n_baskets, 'held-out basket')}, {count(self.n_items, 'item')}"
+        rows = [
+            (
+                name,
+                with_error(self.estimate(name), 4),
+                MISSING if name == INDEPENDENT else self._gap(name, INDEPENDENT, 4),
+            )
+            for name in self.names
+            if LOG_LIKELIHOOD in self.measures(name)
+        ]
+        title = f"{count(self.n_baskets, 'held-out basket')}, {count(self.baskets.n_items, 'item')}"
         meaning = "Mean log-likelihood per basket in nats, and gain over independent items, ± half of the 95% interval."
         return TextTable(title, meaning, ["", "log-likelihood>", "gain>"], rows)
 
     def _ranking(self, task: str) -> TextTable:
-        ks = self.k[:MAX_KS_ABREAST]
-        measures = ranking_measures(ks)
+        ks = self.setting.k[:MAX_KS_ABREAST]
         rows = [
             (
                 name,
                 with_error(self.estimate(name, PERCENTILE_RANK, task), 1),
-                *(number(self.estimate(name, measure, task).value, 3) for measure in measures[1:]),
+                *(number(self.estimate(name, measure, task).value, 3) for measure in ranking_measures(ks)[1:]),
             )
             for name in self.names
             if name != INDEPENDENT  # ranks as popularity does
@@ -357,33 +394,33 @@ class Evaluation:
         title = f"Ranking of held-out items, {_words(task)} ({count(self.n_ranked, 'basket')})"
         return TextTable(title, "", ["", "perc. rank>", *heads], rows)
 
-    def _folds(self) -> Iterator[TextTable]:
-        means = {name: self.fold_means(name) for name in self.names if LOG_LIKELIHOOD in self.measures(name)}
-        n = max(map(len, means.values()))
-        for first in range(0, n, MAX_FOLDS_ABREAST):
-            part = range(first, min(first + MAX_FOLDS_ABREAST, n))
-            rows = [(name, *(number(values[fold]) for fold in part)) for name, values in means.items()]
-            yield TextTable("Mean log-likelihood by fold", "", ["", *(f"fold {fold + 1}>" for fold in part)], rows)
+    def _gap(self, name: str, other: str, digits: int, measure: str = LOG_LIKELIHOOD) -> str:
+        """Format a difference, if both have the measure."""
+        both = {*self.measures(name)} & {*self.measures(other)}
+        there = column_name(measure, ALL_BUT_ONE) in both
+        return with_error(self.difference(name, other, measure), digits, sign=True) if there else MISSING
 
     def _differences(self) -> TextTable:
         rows = []
         for name, other in self.compared:
-            likelihood = {LOG_LIKELIHOOD} & {*self.measures(name)} & {*self.measures(other)}
-            first = with_error(self.difference(name, other), 3, sign=True) if likelihood else MISSING
-            second = MISSING
-            if self.n_ranked and ALL_BUT_ONE in self.tasks and other != INDEPENDENT:
-                second = with_error(self.difference(name, other, PERCENTILE_RANK), 1, sign=True)
-            if (first, second) != (MISSING, MISSING):
-                rows.append((f"{name} − {other}", first, second))
+            ranks = MISSING if other == INDEPENDENT else self._gap(name, other, 1, PERCENTILE_RANK)
+            rows.append((f"{name} − {other}", self._gap(name, other, 3), ranks))
         meaning = "Paired differences ± half of the 95% interval; percentile rank: all but one."
-        return TextTable("Differences", meaning, ["", "log-likelihood>", "percentile rank>"], rows)
+        shown = [row for row in rows if row[1:] != (MISSING, MISSING)]
+        return TextTable("Differences", meaning, ["", "log-likelihood>", "percentile rank>"], shown)
 
     def _calibration(self) -> TextTable:
-        rows: list[Sequence[str]] = []
-        for name in self.names:
-            for task, found in self.reliability.get(name, {}).items():
-                items = number(found.predicted_items, 2), number(found.observed_items, 2)
-                rows.append((name, _words(task), number(found.error, 5), *items))
+        rows = [
+            (
+                name,
+                _words(task),
+                number(found.error, 5),
+                number(found.predicted_items, 2),
+                number(found.observed_items, 2),
+            )
+            for name, tasks in self.reliability.items()
+            for task, found in tasks.items()
+        ]
         distances = ", ".join(f"{name} {number(value, 3)}" for name, value in self.size_distance.items())
         meaning = (
             "Error: mean |observed − predicted| over bins of P(i in basket | given items). Further items: sum of these "

@@ -4,12 +4,9 @@ Every function draws into `figure` or into a new matplotlib figure, and returns 
 displayed by itself. A notebook displays the returned figure.
 """
 
+from dpplearn.plots.curves import learning_curve, marginals, reliability_diagram, sizes, spectrum
 from dpplearn.plots.figure import write_figure
 from dpplearn.plots.heatmap import lift, segments
-from dpplearn.plots.kernel import sizes, spectrum
-from dpplearn.plots.posterior import marginals
-from dpplearn.plots.reliability import reliability_diagram
-from dpplearn.plots.training import learning_curve
 
 __all__ = [
     "learning_curve",

@@ -6,7 +6,6 @@ import io
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,28 +52,22 @@ def styled() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return a figure in inches, without pyplot."""
-    return _notebook_figure()(figsize=(width, height), layout="constrained")
+    """Return a figure in inches, without pyplot, that notebooks display."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure._repr_png_ = lambda: _rendered(figure, "png")  # type: ignore[attr-defined]
+    return figure
 
 
 @contextmanager
-def drawing(figure: Figure | None, width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
+def drawing(
+    figure: Figure | None, width: float, height: float, shape: tuple[int, int] = (1, 1)
+) -> Iterator[tuple[Figure, Any]]:
     """Yield a figure, by default a new one of this size in inches, and new axes in it, in the style of all figures."""
     with styled():
         figure = figure or new_figure(width, height)
-        yield figure, figure.subplots()
-
-
-@cache
-def _notebook_figure() -> type[Figure]:
-    """Return a class of figures that notebooks display. Plain figures are displayed by pyplot only."""
-    from matplotlib.figure import Figure
-
-    class NotebookFigure(Figure):
-        def _repr_png_(self) -> bytes:
-            return _rendered(self, "png")
-
-    return NotebookFigure
+        yield figure, figure.subplots(*shape)
 
 
 def names(labels: Iterable[Label]) -> list[str]:
