@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.measure import Result
 from dpplearn.arrays import Floats
-from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import repelling_and_attracting
 from dpplearn.learners.kernels import Segments, distribution_of
@@ -57,7 +57,7 @@ def answers(distribution: SetDistribution) -> list[Result]:
     rng, n = np.random.default_rng(1), distribution.n_items
     p = distribution.marginals() / distribution.expected_size
     baskets = [rng.choice(n, BASKET, replace=False, p=p) for _ in range(QUERIES)]
-    sets = [PlainSets.of([basket], n) for basket in baskets]
+    sets = [sets_of([basket], n) for basket in baskets]
     distribution.top_next(sets[0], 10)
     distribution.next_items(sets[0])
     best = milliseconds(lambda row: distribution.top_next(sets[row], 10), QUERIES)

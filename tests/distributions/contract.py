@@ -22,6 +22,7 @@ from scipy.stats import chisquare
 
 from dpplearn import Baskets, InputError
 from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.distributions.components import TopQuery
 from helpers.oracle import index, subsets
 
 N_DRAWS = 4000  # the control of `check_samples` shows that these are enough
@@ -132,13 +133,13 @@ def check_mixture(case: Case) -> None:
 
 
 def check_top(case: Case) -> None:
-    """The best items of `top` are those of the highest `next`, best first, with the ratios of `next_inclusion`."""
+    """The best items of `top` are those of the highest `next`, best first, with the probabilities of inclusion."""
     sets, log_mass = as_sets(subsets(case.n), case.n), np.zeros(len(case.table))
     candidate = np.arange(case.n) != 1
-    log_p, scale, x = case.components.next(log_mass, sets)
-    log_q, scale_q, y = case.components.next_inclusion(log_mass, sets)
+    log_p, scale, x = case.components.next(False, log_mass, sets)
+    log_q, scale_q, y = case.components.next(True, log_mass, sets)
     for k in (0, 1, 2, case.n):
-        best = case.components.top(log_mass, sets, k, candidate, True)
+        best = case.components.top(TopQuery(log_mass, sets, k, candidate, inclusion=True))
         np.testing.assert_allclose(np.exp(best.log_p), np.exp(log_p).sum(axis=1), rtol=case.rtol)
         np.testing.assert_allclose(np.exp(best.log_q), np.exp(log_q).sum(axis=1), rtol=case.rtol)
         for row in range(len(sets)):
@@ -147,38 +148,36 @@ def check_top(case: Case) -> None:
             chosen = best.items[row][best.items[row] >= 0]
             assert len(set(chosen.tolist())) == len(chosen) == len(expected)
             np.testing.assert_allclose(of_row[chosen], expected, rtol=case.rtol)
-            found = np.exp(best.scale[row]) * best.x[row][: len(chosen)]
-            np.testing.assert_allclose(found, expected, rtol=case.rtol)
-            including = np.exp(best.scale_q[row]) * best.y[row][: len(chosen)]
-            np.testing.assert_allclose(including, np.exp(scale_q[row]) * y[row, chosen], rtol=case.rtol)
+            np.testing.assert_allclose(np.exp(best.log_x[row, : len(chosen)]), expected, rtol=case.rtol)
+            including = np.exp(scale_q[row]) * y[row, chosen]
+            np.testing.assert_allclose(np.exp(best.log_y[row, : len(chosen)]), including, rtol=case.rtol)
 
 
 def check_next(case: Case) -> None:
     alone = np.array([case.table[:, index(A)] for A in subsets(case.n)])
-    _check_next(case, case.components.next, alone, lambda Y: case.table[:, index(Y)])
+    _check_next(case, False, alone, lambda Y: case.table[:, index(Y)])
 
 
 def check_next_inclusion(case: Case) -> None:
     alone = np.array([case.including(A) for A in subsets(case.n)])
-    _check_next(case, case.components.next_inclusion, alone, case.including)
+    _check_next(case, True, alone, case.including)
 
 
-def _check_next(case: Case, method: Any, alone: Floats, probability: Callable[[Any], Floats]) -> None:
+def _check_next(case: Case, inclusion: bool, alone: Floats, probability: Callable[[Any], Floats]) -> None:
     """Compare P_c(A) and Σ_c e^mass_c P_c(A ∪ i) for all A at once, all i and some."""
     m, n, every = len(case.table), case.n, subsets(case.n)
     joint = np.array([[probability({*A, i}) * (i not in A) for i in range(n)] for A in every])  # (s, n, m)
-    some = np.random.default_rng(0).permutation(n)[: n // 2 + 1].astype(np.int64)
+    some = np.random.default_rng(0).permutation(n)[: n // 2 + 1]
     for log_mass in (np.log(np.arange(1.0, m + 1)), -800.0 - np.arange(m)):
-        for items in (None, some, np.vstack([np.roll([*some, -1], A) for A in range(len(every))])):
-            log_prob, scale, x = method(log_mass, as_sets(every, n), items)
+        for items in (None, np.tile(some, (2**n, 1)), np.vstack([np.roll([*some, -1], A) for A in range(2**n)])):
+            log_prob, scale, x = case.components.next(inclusion, log_mass, as_sets(every, n), items)
             width = n if items is None else items.shape[-1]
             assert (log_prob.shape, scale.shape, x.shape) == ((2**n, m), (2**n,), (2**n, width))
             case.compare(np.exp(log_prob), alone)
             top = log_mass.max()  # the scale contains it
             expected = joint @ np.exp(log_mass - top)
             if items is not None:
-                chosen = np.broadcast_to(items, (len(every), items.shape[-1]))
-                expected = np.where(chosen < 0, 0, np.take_along_axis(expected, np.maximum(chosen, 0), axis=1))
+                expected = np.where(items < 0, 0, np.take_along_axis(expected, np.maximum(items, 0), axis=1))
             case.compare(np.exp(np.where(x.any(axis=1), scale - top, 0))[:, None] * x, expected)
 
 

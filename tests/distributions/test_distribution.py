@@ -68,7 +68,7 @@ def test_the_next_item_is_as_in_the_sets_that_hold_the_basket(name: str) -> None
         np.testing.assert_allclose(chance[row], expected, rtol=1e-9)
         joint = [0 if i in basket else P[index([*basket, i])] for i in range(N)]
         np.testing.assert_allclose(score[row], np.array(joint) / P[row] if P[row] else np.nan, rtol=1e-9)
-    for some, every in zip(found.next_items(ALL, np.array([3, 1])), (score, chance), strict=True):
+    for some, every in zip(found.next_items(ALL, np.tile([3, 1], (len(SUBSETS), 1))), (score, chance), strict=True):
         np.testing.assert_allclose(some, every[:, [3, 1]], rtol=1e-9)
 
 

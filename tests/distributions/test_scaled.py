@@ -12,6 +12,7 @@ from distributions.examples import N, dense, low_rank, without_interaction
 from dpplearn import Baskets
 from dpplearn.arrays import Floats
 from dpplearn.distributions.compiled import few_answers
+from dpplearn.distributions.components import TopQuery
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense
 from dpplearn.distributions.scaled import ScaledDPPs
@@ -29,9 +30,7 @@ def table_of(log_odds: Floats, X: Floats) -> Floats:
 
 
 def case_of(components: ScaledDPPs) -> Case:
-    of = components.interaction
-    X = of.X if isinstance(of, Dense) else of.Z.astype(float) @ of.core @ of.Z.astype(float).T
-    return Case(components, table_of(components.log_odds.astype(float), X))
+    return Case(components, table_of(components.log_odds.astype(float), components.interaction.X))
 
 
 def with_absent_items() -> Case:
@@ -62,17 +61,15 @@ def test_contract(name: str, check: Callable[[Case], None]) -> None:
 
 
 @pytest.mark.parametrize("g", [1, 3])
-def test_answers_without_compiled_loops_are_those_of_the_loops(g: int) -> None:
+def test_the_best_items_without_compiled_loops_are_those_of_the_loops(g: int) -> None:
     """All pivots of I + X are at least 1 and entries are of order 1, so both have an error of at most 1e-12."""
-    components, log_mass = dense(3, g), np.log([0.2, 0.5, 0.3])
     sets = Baskets.from_lists(subsets(N), n_items=N)
-    for query in (components.next, components.next_inclusion):
-        for items in (None, np.array([4, 1])):
-            compiled = query(log_mass, sets, items)
-            with few_answers():
-                found = query(log_mass, sets, items)
-            for one, other in zip(found, compiled, strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+    query = TopQuery(np.log([0.2, 0.5, 0.3]), sets, 3, np.arange(N) != 1, inclusion=True)
+    compiled = dense(3, g).top(query)
+    with few_answers():
+        found = dense(3, g).top(query)
+    for one, other in zip(found, compiled, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 
 
 def test_a_basket_whose_probability_underflows_has_next_items() -> None:

@@ -104,8 +104,8 @@ def possible_everywhere(dpp: SpectralDPP, sets: list[Ints]) -> list[list[bool]]:
     answers = [
         np.isfinite(dpp.log_prob(whole)[:, 0]),
         np.isfinite(dpp.log_inclusion(whole)[:, 0]),
-        dpp.next(NO_MASS, start)[2][rows, last] > 0,
-        dpp.next_inclusion(NO_MASS, start)[2][rows, last] > 0,
+        dpp.next(False, NO_MASS, start)[2][rows, last] > 0,
+        dpp.next(True, NO_MASS, start)[2][rows, last] > 0,
     ]
     conditioned = []
     for each in sets:
@@ -198,7 +198,7 @@ def test_an_event_of_probability_1e_12_leaves_six_digits() -> None:
 def test_an_eigenvalue_near_one_next_to_large_odds_leaves_every_score() -> None:
     """P(A) is 1e-12 here and the odds of the others are 1e5, but it is not zero."""
     dpp = spectrum([0.3, 0.999, 1 - 2e-5, 1 - 1.5e-5, 1 - 1e-12, 1 - 1e-12]).components
-    log_p, _, x = dpp.next(NO_MASS, Baskets.from_lists(subsets(6), n_items=6))
+    log_p, _, x = dpp.next(False, NO_MASS, Baskets.from_lists(subsets(6), n_items=6))
     assert np.isfinite(log_p).all()
     assert np.count_nonzero(x, axis=1).tolist() == [6 - len(A) for A in subsets(6)]
 
@@ -209,7 +209,7 @@ def test_next_items_and_conditioning_agree_given_nearly_identical_items() -> Non
     X[5] = X[0] + 1e-6 * X[4]
     X[4] += 0.1 * X[7]
     dpp, A = SpectralDPP.from_factor(X), np.array([0, 5])
-    log_p, scale, x = dpp.next_inclusion(NO_MASS, sets_of([A], 30))
+    log_p, scale, x = dpp.next(True, NO_MASS, sets_of([A], 30))
     probability = np.exp(scale - log_p[:, 0]) * x[0]
     np.testing.assert_allclose(dpp.condition(A, NO_ITEMS)[1].marginals()[0], np.delete(probability, A), rtol=1e-5)
     assert 1e-3 < probability[4] < 1e-2
@@ -221,7 +221,7 @@ def test_log_probabilities_far_below_the_smallest_float_are_finite() -> None:
     everything = sets_of([np.arange(n)], n)
     assert dpp.log_prob(everything)[0, 0] == pytest.approx(n * math.log(1e-12), rel=1e-9)
     assert dpp.log_inclusion(everything)[0, 0] == pytest.approx(n * math.log(1e-12), rel=1e-9)
-    log_prob, scale, x = dpp.next(NO_MASS, sets_of([np.arange(n - 1)], n))
+    log_prob, scale, x = dpp.next(False, NO_MASS, sets_of([np.arange(n - 1)], n))
     assert scale[0] + math.log(x[0, -1]) == pytest.approx(n * math.log(1e-12), rel=1e-9)
     assert not x[0, :-1].any()
     assert math.isfinite(log_prob[0, 0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpplearn import DPP, Baskets, Mixture
 from dpplearn.data.features import Features
-from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
 from dpplearn.distributions.scaled import ScaledDPPs
@@ -99,7 +99,7 @@ def inclusion(model: Model, basket: Array) -> float:
 
 def next_items(model: Model, basket: Array) -> tuple[Array, Array]:
     """Return the score and the probability of every item."""
-    score, probability = model.distribution.next_items(PlainSets.of([np.flatnonzero(basket)], len(model.items)))
+    score, probability = model.distribution.next_items(sets_of([np.flatnonzero(basket)], len(model.items)))
     return np.where(basket, 0, score[0]), probability[0]  # the library has NaN for all items where P(A) = 0
 
 

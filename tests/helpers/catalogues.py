@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpplearn.distributions.interaction import LowRank, repelling_and_attracting
+from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.learners.kernels import Segments
 
@@ -24,3 +24,8 @@ def catalogue(
     core = repelling_and_attracting(repelling, attracting) + twisted - twisted.transpose(0, 2, 1)
     components = ScaledDPPs.checked(log_odds.astype(np.float32), LowRank.checked(Z, core))
     return Segments(rng.dirichlet(np.full(segments, 5.0)), components)
+
+
+def dense_form(components: ScaledDPPs) -> ScaledDPPs:
+    """The same components with a dense interaction."""
+    return ScaledDPPs(components.log_odds.astype(float), Dense(components.interaction.X))

@@ -10,6 +10,7 @@ import pytest
 from dpplearn import DPP, InputError, Mixture
 from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
+from helpers.catalogues import dense_form
 from helpers.problems import as_mixture, random_kernel, random_low_rank, random_mixture
 
 N = 9
@@ -40,7 +41,7 @@ def similarity(model: DPP | Mixture) -> tuple[Floats, Floats]:
     if isinstance(model, DPP):
         weights, matrices = np.ones(1), model.L[None]
     else:
-        matrices = model.distribution.components.dense().interaction.C
+        matrices = dense_form(model.distribution.components).interaction.C
         weights = model.distribution.weights if len(matrices) > 1 else np.ones(1)
     d = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
     return weights, matrices / d[:, :, None] / d[:, None, :]

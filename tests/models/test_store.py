@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.components import sets_of
 from dpplearn.models.store import ModelStore
 from helpers.stores import SHARES, three_categories, write_models
 
@@ -21,14 +21,14 @@ def store(tmp_path: Path) -> ModelStore:
     return ModelStore.open(write_models(tmp_path / "store", three_categories(), SHARES))
 
 
-def sets_of(items: tuple[str, ...]) -> list[Set]:
+def all_sets(items: tuple[str, ...]) -> list[Set]:
     return [frozenset(each) for size in range(len(items) + 1) for each in combinations(items, size)]
 
 
 def distribution_of(slug: str) -> dict[Set, float]:
     """Return the distribution of a category's part of a basket, which is empty with probability 1 − share."""
     model = three_categories()[slug]
-    alone = {Y: float(np.exp(model.log_prob(sorted(Y)))) if Y else 0.0 for Y in sets_of(model.items)}
+    alone = {Y: float(np.exp(model.log_prob(sorted(Y)))) if Y else 0.0 for Y in all_sets(model.items)}
     total = sum(alone.values())
     return {Y: SHARES[slug] * p / total if Y else 1 - SHARES[slug] for Y, p in alone.items()}
 
@@ -57,7 +57,7 @@ def test_an_item_of_two_categories_is_held_in_both_and_recommended_once(store: M
     assert "tie" not in {each.item for each in store.recommend(["tie"], 10)}
     found = store.recommend(["cot"], 10)
     ties = [each for each in found if each.item == "tie"]
-    nothing = {slug: PlainSets.of([np.array([], int)], len(store[slug].items)) for slug in ("meals", "wear")}
+    nothing = {slug: sets_of([np.array([], int)], len(store[slug].items)) for slug in ("meals", "wear")}
     best = {slug: store.distribution(slug).next_items(none)[0][0, place]
             for (slug, none), place in zip(nothing.items(), (2, 1), strict=True)}  # fmt: skip
     assert [(each.category, each.score) for each in ties] == [(max(best, key=best.__getitem__), max(best.values()))]

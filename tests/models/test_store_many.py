@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.components import sets_of
 from dpplearn.models.model import SetModel
 from dpplearn.models.store import ModelStore
 from helpers.problems import as_mixture, random_mixture
@@ -33,7 +33,7 @@ def by_definition(store: ModelStore, basket: list[str], k: int = 4) -> Row:
     for number, slug in enumerate(store):
         catalogue = store[slug].catalogue
         held = catalogue.positions([item for item in basket if item in catalogue])
-        scores, probabilities = store.distribution(slug).next_items(PlainSets.of([held], len(catalogue)))
+        scores, probabilities = store.distribution(slug).next_items(sets_of([held], len(catalogue)))
         entries += [
             (-scores[0, i], -probabilities[0, i], number, i, str(item))
             for i, item in enumerate(catalogue.labels)

@@ -1,20 +1,21 @@
-"""`Components`, a batch of DPPs over the same items; `Sets`, the arguments of queries; and `Stack`."""
+"""`Components`, a batch of DPPs over the same items, with the queries that it answers; and `Stack`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from dpplearn.arrays import Bools, Floats, Ints, Items, read_only
-from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
+from dpplearn.arrays import Bools, Floats, Ints, Items
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Catalogue
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -26,102 +27,57 @@ Similarity = Callable[[Ints], tuple[Floats, Floats]]
 # log P_c(A), (s, m); log scales, (s,); and x, (s, n_items) or one per candidate
 NextItems = tuple[Floats, Floats, Floats]
 
+MAX_NUMBERS = 1_000_000  # that a query over many sets holds in memory at a time
 
-class Sets(Protocol):
-    """Sets of items: set t has the items `indices[offsets[t]:offsets[t + 1]]`, ascending. `Baskets` are such sets."""
 
-    @property
-    def indices(self) -> Items: ...
-    @property
-    def offsets(self) -> Ints: ...
-    @property
-    def n_items(self) -> int: ...
-    @property
-    def sizes(self) -> Ints: ...
-    @property
-    def weights(self) -> Floats: ...
-    @property
-    def by_size(self) -> tuple[SizeGroup, ...]: ...
-    @property
-    def blocks(self) -> Blocks: ...
-    def __len__(self) -> int: ...
+@lru_cache(maxsize=64)
+def _numbered(n_items: int) -> Catalogue:
+    return Catalogue(tuple(range(n_items)))
+
+
+def sets_of(sets: Sequence[npt.NDArray[Any]], n_items: int) -> Baskets:
+    """Return sets of items as baskets without names."""
+    offsets = np.array([0, *accumulate(map(len, sets))], np.int64)
+    indices = np.empty(offsets[-1], np.int32)
+    for each, (start, stop) in zip(sets, pairwise(offsets.tolist()), strict=True):
+        indices[start:stop] = each
+        indices[start:stop].sort()
+    return Baskets(indices, offsets, np.ones(len(sets)), _numbered(n_items))
+
+
+def batches(sets: Baskets, numbers: int) -> Iterator[tuple[Ints, Items]]:
+    """Yield rows and sets of one size, so few that arrays of `numbers` per item of each set are not too large."""
+    for group in sets.by_size:
+        step = max(MAX_NUMBERS // ((group.sets.shape[1] + 1) * (numbers + 1)), 1)
+        for start in range(0, len(group.rows), step):
+            yield group.rows[start : start + step], group.sets[start : start + step]
 
 
 @dataclass(frozen=True, eq=False)
-class PlainSets:
-    """Sets without names and weights."""
+class TopQuery:
+    """A query for the best next items of sets."""
 
-    indices: Items
-    offsets: Ints
-    n_items: int
-
-    @classmethod
-    def of(cls, sets: Sequence[npt.NDArray[Any]], n_items: int) -> PlainSets:
-        """Return the sets, each sorted."""
-        offsets = np.array([0, *accumulate(map(len, sets))], np.int64)
-        indices = np.empty(offsets[-1], np.int32)
-        for each, (start, stop) in zip(sets, pairwise(offsets.tolist()), strict=True):
-            indices[start:stop] = each
-            indices[start:stop].sort()
-        return cls(indices, offsets, n_items)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def sizes(self) -> Ints:
-        return np.asarray(self.offsets[1:] - self.offsets[:-1])
-
-    @cached_property
-    def weights(self) -> Floats:
-        return read_only(np.ones(len(self)))
-
-    @cached_property
-    def by_size(self) -> tuple[SizeGroup, ...]:
-        return grouped(self.indices, self.offsets)
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        return in_blocks(self.indices, self.offsets, self.weights, self.n_items)
-
-
-def members(sets: Sets) -> list[Ints]:
-    """Return the items of each set as an array."""
-    return [sets.indices[start:stop].astype(np.int64) for start, stop in pairwise(sets.offsets.tolist())]
-
-
-def subset(sets: Sets, rows: Ints) -> PlainSets:
-    """Return some of the sets."""
-    return PlainSets.of(
-        [sets.indices[sets.offsets[row] : sets.offsets[row + 1]] for row in rows.tolist()], sets.n_items
-    )
-
-
-def rows_of(sets: Sets, start: int, stop: int) -> PlainSets:
-    """Return some consecutive sets."""
-    offsets = sets.offsets[start : stop + 1]
-    return PlainSets(sets.indices[offsets[0] : offsets[-1]], offsets - offsets[0], sets.n_items)
+    log_mass: Floats  # (m,)
+    sets: Baskets
+    k: int
+    candidate: Bools | None = None  # (n_items,) by default all items
+    inclusion: bool = False  # whether probabilities are wanted too
+    threads: int | None = None
 
 
 class Best(NamedTuple):
-    """The k best next items of each of s sets, best first. Missing items at the end of a row are −1, with x and y NaN.
-
-    Scales, x and y are those of `Components.next` and `next_inclusion`.
-    """
+    """The k best next items of each of s sets, best first. Missing items are −1 at the end of a row, with NaN."""
 
     items: Ints  # (s, k)
     log_p: Floats  # (s,) log Σ_c exp(log_mass_c) P_c(A)
-    scale: Floats  # (s,)
-    x: Floats  # (s, k)
-    log_q: Floats  # (s,) the same of P_c(A ⊆ Y); this and the next two are undefined if not asked for
-    scale_q: Floats  # (s,)
-    y: Floats  # (s, k)
+    log_x: Floats  # (s, k) the same of A ∪ i
+    log_q: Floats  # (s,) log Σ_c exp(log_mass_c) P_c(A ⊆ Y); undefined, as is log_y, if not asked for
+    log_y: Floats  # (s, k) the same of A ∪ i ⊆ Y
 
     @classmethod
     def unfilled(cls, s: int, k: int) -> Best:
         """Return arrays to be filled."""
-        of_scores, of_probabilities = ((np.empty(s), np.empty(s), np.empty((s, k))) for _ in range(2))
-        return cls(np.empty((s, k), np.int64), *of_scores, *of_probabilities)
+        return cls(np.empty((s, k), np.int64), np.empty(s), np.empty((s, k)), np.empty(s), np.empty((s, k)))
 
 
 class Components(ABC):
@@ -169,58 +125,30 @@ class Components(ABC):
         """Return Σ_c weights_c P_c(i, j ∈ Y) for i in rows and j in columns. Entries with i = j are undefined."""
 
     @abstractmethod
-    def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
+    def log_prob(self, sets: Baskets, threads: int | None = None) -> Floats:
         """Return log P_c(Y), (s, m)."""
 
-    def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
+    def log_mixture(self, log_mass: Floats, sets: Baskets, threads: int | None = None) -> Floats:
         """Return log Σ_c exp(log_mass_c) P_c(Y), (s,)."""
         return logsumexp(log_mass + self.log_prob(sets, threads))
 
     @abstractmethod
-    def log_inclusion(self, sets: Sets) -> Floats:
+    def log_inclusion(self, sets: Baskets) -> Floats:
         """Return log P_c(A ⊆ Y), (s, m)."""
 
-    def next(self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None) -> NextItems:
+    @abstractmethod
+    def next(self, inclusion: bool, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> NextItems:
         """Return log P_c(A), log scales, and x with exp(scale) x_i = Σ_c exp(log_mass_c) P_c(A ∪ i), 0 for i ∈ A.
 
-        `items` are the candidates: by default all; (j,) for all sets, or (s, j). Entries of −1 have x = 0.
+        With `inclusion`, the same of P_c(A ⊆ Y) and P_c(A ∪ i ⊆ Y). `items` are the candidates of each set, (s, j), by
+        default all items. Candidates of −1 have x = 0.
         """
-        return self._next(False, log_mass, sets, items, threads)
 
-    def next_inclusion(
-        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> NextItems:
-        """Return the same for P_c(A ⊆ Y) and P_c(A ∪ i ⊆ Y)."""
-        return self._next(True, log_mass, sets, items, threads)
-
-    @abstractmethod
-    def _next(
-        self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
-    ) -> NextItems:
-        """Implement `next` and `next_inclusion`."""
-
-    def nested(self, inclusion: bool, items: Ints, orders: Ints) -> tuple[Floats, Floats]:
-        """Return log P_c(A) and log P_c(A ∪ i), or the same of A ⊆ Y, for all prefixes A of orders of items[:-1] and
-        for i = items[-1]; both (n_orders, len(items), m)."""
-        prefixes = [items[order[:size]] for order in orders for size in range(len(items))]
-        sets, shape = PlainSets.of(prefixes, self.n_items), (len(orders), len(items), self.m)
-        log_p, log_next = np.empty(shape), np.empty(shape)
-        for c in range(self.m):
-            own, scale, x = self.take(np.array([c]))._next(inclusion, np.zeros(1), sets, items[-1:], None)
-            with np.errstate(divide="ignore"):
-                log_p[..., c], log_next[..., c] = own.reshape(shape[:2]), (scale + np.log(x[:, 0])).reshape(shape[:2])
-        return log_p, log_next
-
-    def top(
-        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
-    ) -> Best:
-        """Return the k candidates with the largest x > 0 of `next`, best first.
-
-        Ties are broken by the x of `next_inclusion`, if `inclusion` is true, then by position.
-        """
+    def top(self, query: TopQuery) -> Best:
+        """Return the k candidates with the largest x > 0 of `next`, best first; equal ones by position."""
         from dpplearn.distributions.ranking import top_of_all
 
-        return top_of_all(self, log_mass, sets, k, candidate, inclusion, threads)
+        return top_of_all(self, query)
 
     @abstractmethod
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, Components]:
@@ -294,11 +222,11 @@ def softmax(values: Floats) -> Floats:
     return np.asarray(p / p.sum(axis=-1, keepdims=True))
 
 
-def weighted_sum(log_weights: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Return log scales, (s,), and Σ_c exp(log_weights_c − scale) x_c for log_weights (s, m) and x (s, m, j)."""
-    scale = log_weights.max(axis=1)
-    scale = np.where(np.isfinite(scale), scale, 0.0)
-    return scale, np.einsum("sm,smj->sj", np.exp(log_weights - scale[:, None]), x)
+def relative(log_weights: Floats) -> tuple[Floats, Floats]:
+    """Return the largest of each row, (s,), or 0 where it is −inf; and exp(log_weights − largest), (s, m)."""
+    largest = log_weights.max(axis=1)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    return largest, np.exp(log_weights - largest[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,10 +290,10 @@ class Stack(Components):
     def log_sizes(self) -> Floats:
         return self._joined("log_sizes")
 
-    def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
+    def log_prob(self, sets: Baskets, threads: int | None = None) -> Floats:
         return self._joined("log_prob", sets, threads, axis=1)
 
-    def log_inclusion(self, sets: Sets) -> Floats:
+    def log_inclusion(self, sets: Baskets) -> Floats:
         return self._joined("log_inclusion", sets, axis=1)
 
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, Components]:
@@ -387,12 +315,11 @@ class Stack(Components):
     def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
         return np.asarray(sum(part.pair_marginals(weights[own], rows, columns) for part, own in self._slices()))
 
-    def _next(
-        self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
-    ) -> NextItems:
-        each = [part._next(inclusion, log_mass[own], sets, items, threads) for part, own in self._slices()]
+    def next(self, inclusion: bool, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> NextItems:
+        each = [part.next(inclusion, log_mass[own], sets, items) for part, own in self._slices()]
         log_p, scales, x = zip(*each, strict=True)
-        return np.concatenate(log_p, axis=1), *weighted_sum(np.stack(scales, axis=1), np.stack(x, axis=1))
+        scale, weights = relative(np.stack(scales, axis=1))
+        return np.concatenate(log_p, axis=1), scale, np.einsum("sp,psj->sj", weights, np.stack(x))
 
     def restrict(self, items: Ints) -> Components:
         return Stack(tuple(part.restrict(items) for part in self.parts))

@@ -24,17 +24,16 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.components import (
     Components,
-    PlainSets,
-    Sets,
     Similarity,
     Stack,
+    TopQuery,
     log1mexp,
     logsumexp,
+    sets_of,
     softmax,
-    subset,
 )
 from dpplearn.distributions.minors import check_items
-from dpplearn.distributions.ranking import highest, ratio
+from dpplearn.distributions.ranking import chosen, highest
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError
@@ -71,7 +70,7 @@ class SetDistribution:
     --------
     >>> dpp = SpectralDPP.from_K([[0.5, 0.3], [0.3, 0.4]])
     >>> distribution = SetDistribution.mixture([1.0], dpp, p_empty=0.0)
-    >>> np.exp(distribution.log_prob(PlainSets.of([np.array([0]), np.array([0, 1])], 2))).round(3).tolist()
+    >>> np.exp(distribution.log_prob(Baskets.from_lists([[0], [0, 1]]))).round(3).tolist()
     [0.494, 0.139]
     """
 
@@ -206,7 +205,7 @@ class SetDistribution:
 
     # Probabilities.
 
-    def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
+    def log_prob(self, sets: Baskets, threads: int | None = None) -> Floats:
         """Return log P(Y) of each set."""
         check_items(self.n_items, sets)
         return self._log_set(sets.sizes, self.components.log_mixture(self.log_mass, sets, threads), summed=True)
@@ -240,7 +239,7 @@ class SetDistribution:
         same = rows[:, None] == columns
         return np.where(same, self.marginals()[rows][:, None], np.clip(both, 0, 1))
 
-    def log_inclusion(self, sets: Sets) -> Floats:
+    def log_inclusion(self, sets: Baskets) -> Floats:
         """Return log P(A ⊆ Y) of each set."""
         return np.minimum(logsumexp(self._log_event(sets.sizes, self.components.log_inclusion(sets))), 0)
 
@@ -253,60 +252,42 @@ class SetDistribution:
 
     # The next item.
 
-    def next_items(self, sets: Sets, items: Ints | None = None, threads: int | None = None) -> tuple[Floats, Floats]:
-        """Return scores P(A ∪ i)/P(A) and probabilities P(i ∈ Y | A ⊆ Y), (s, n_items) or as `items`; 0 for i ∈ A.
+    def next_items(self, sets: Baskets, items: Ints | None = None) -> tuple[Floats, Floats]:
+        """Return scores P(A ∪ i)/P(A) and probabilities P(i ∈ Y | A ⊆ Y), (s, n_items); 0 for i ∈ A.
 
-        Scores are NaN where P(A) = 0, probabilities where P(A ⊆ Y) = 0.
+        `items` are the candidates of each set, (s, j), by default all items. Scores are NaN where P(A) = 0,
+        probabilities where P(A ⊆ Y) = 0.
         """
-        return self.next_scores(sets, items, threads), self.next_probabilities(sets, items, threads)
+        return self.next_scores(sets, items), self.next_probabilities(sets, items)
 
-    def next_scores(self, sets: Sets, items: Ints | None = None, threads: int | None = None) -> Floats:
+    def next_scores(self, sets: Baskets, items: Ints | None = None) -> Floats:
         """Return the scores of `next_items`."""
-        log_p, scale, x = self.components.next(self.log_mass, sets, items, threads)
-        return ratio(x, scale, logsumexp(self._log_set(sets.sizes, log_p)))
+        log_p, scale, x = self.components.next(False, self.log_mass, sets, items)
+        return x * _ratio(scale, logsumexp(self._log_set(sets.sizes, log_p)))[:, None]
 
-    def next_probabilities(self, sets: Sets, items: Ints | None = None, threads: int | None = None) -> Floats:
+    def next_probabilities(self, sets: Baskets, items: Ints | None = None) -> Floats:
         """Return the probabilities of `next_items`."""
-        log_p, scale, x = self.components.next_inclusion(self.log_mass, sets, items, threads)
-        return np.minimum(ratio(x, scale, logsumexp(self._log_event(sets.sizes, log_p))), 1)
+        log_p, scale, x = self.components.next(True, self.log_mass, sets, items)
+        return np.minimum(x * _ratio(scale, logsumexp(self._log_event(sets.sizes, log_p)))[:, None], 1)
 
-    def next_item_along(self, basket: Ints, orders: Ints, item: int) -> tuple[Floats, Floats]:
-        """Return score and probability of one item given each prefix of each order, (n_orders, len(basket) + 1).
-
-        `orders` holds positions within the basket, (n_orders, len(basket)).
-        """
-        items, sizes = np.append(basket, item), np.arange(len(basket) + 1)
-        log_p, log_next = self.components.nested(False, items, orders)
-        scores = _exp_ratio(logsumexp(self.log_mass + log_next), logsumexp(self._log_set(sizes, log_p)))
-        log_p, log_next = self.components.nested(True, items, orders)
-        probabilities = _exp_ratio(logsumexp(self.log_mass + log_next), logsumexp(self._log_event(sizes, log_p)))
-        return scores, np.minimum(probabilities, 1)
-
-    def top_next(self, sets: Sets, k: int, candidate: Bools | None = None, threads: int | None = None) -> Top:
+    def top_next(self, sets: Baskets, k: int, candidate: Bools | None = None, threads: int | None = None) -> Top:
         """Return the k items with the highest score for each set, among the candidates that have a positive score.
 
-        Ties are broken by probability, then by position. Where P(A) = 0, items are ranked by probability, and scores
-        are NaN.
+        Equal items are ordered by position. Where P(A) = 0, items are ranked by probability, and scores are NaN.
         """
         check_items(self.n_items, sets)
-        found = self.components.top(self.log_mass, sets, k, candidate, True, threads)
+        found = self.components.top(TopQuery(self.log_mass, sets, k, candidate, True, threads))
         sizes = sets.sizes
         log_set = self._log_set(sizes, found.log_p, summed=True)
         log_event = self._log_event(sizes, found.log_q, summed=True)
-        with np.errstate(invalid="ignore", over="ignore"):
-            scores = np.exp(found.scale - log_set)[:, None] * found.x
-            probabilities = np.minimum(np.exp(found.scale_q - log_event)[:, None] * found.y, 1)
+        scores = _ratio(found.log_x, log_set[:, None])
+        probabilities = np.minimum(_ratio(found.log_y, log_event[:, None]), 1)
         top = Top(found.items, scores, probabilities, log_event > -np.inf)
-        without_score = (log_set == -np.inf).nonzero()[0]
-        if len(without_score):
-            some = subset(sets, without_score)
-            items, x = highest(np.nan_to_num(self.next_probabilities(some, None, threads)), k, candidate)
-            order = np.argsort(-x, axis=1, kind="stable")[:, :k]
-            missing = ((0, 0), (0, k - order.shape[1]))
-            top.items[without_score] = np.pad(np.take_along_axis(items, order, axis=1), missing, constant_values=-1)
-            top.scores[without_score] = np.nan
-            top.probabilities[without_score] = np.pad(np.take_along_axis(x, order, axis=1), missing)
-            top.probabilities[top.items < 0] = np.nan
+        rows = (log_set == -np.inf).nonzero()[0]
+        if len(rows):
+            y = np.nan_to_num(self.next_probabilities(sets.subset(rows)))
+            top.items[rows], top.scores[rows] = highest(y, k, candidate), np.nan
+            top.probabilities[rows] = chosen(y, top.items[rows])
         return top
 
     def greedy(self, k: int | None, include: Ints = NO_ITEMS) -> tuple[Ints, Floats, float]:
@@ -321,45 +302,24 @@ class SetDistribution:
         log_prob : float
             log P(Y) of the set.
         """
-        items, (gains, log_prob) = include.tolist(), self._gains(include)
+        prefixes = sets_of([include[:size] for size in range(len(include) + 1)], self.n_items)
+        log_p = self.log_prob(prefixes)
+        if log_p[-1] == -np.inf:
+            _check_possible(self.log_inclusion(prefixes)[-1])
+        items, gains = include.tolist(), _ratio(log_p[1:], log_p[:-1]).tolist()
         while len(items) < (self.n_items if k is None else min(k, self.n_items)):
-            item, gain, log_p = self._best_next(self._one(np.array(items, dtype=np.int64)))
+            one = self._one(np.array(items, dtype=np.int64))
+            best = self.components.top(TopQuery(self.log_mass, one, 1))
+            item = int(best.items[0, 0])
+            gain = float(_ratio(best.log_x[0, 0], self._log_set(one.sizes, best.log_p, summed=True)[0]))
+            if item < 0:  # no larger set is possible: add the most probable item
+                item = int(self.top_next(one, 1).items[0, 0])
             if item < 0 or (k is None and gain <= 1):
                 break
             items.append(item)
             gains.append(gain)
-            log_prob = log_p
         found = np.array(items, dtype=np.int64)
-        if np.isnan(gains).any():  # gains from sets of probability 0 have few digits
-            log_prob = float(self.log_prob(self._one(found))[0])
-        return found, np.array(gains), log_prob
-
-    def _best_next(self, one: Sets) -> tuple[int, float, float]:
-        """Return the first item with the largest P(A ∪ i), P(A ∪ i)/P(A) and log P(A ∪ i).
-
-        If all are 0, return the most probable item.
-        """
-        found = self.components.top(self.log_mass, one, 1, None, False)
-        item = int(found.items[0, 0])
-        if item < 0:
-            return int(self.top_next(one, 1).items[0, 0]), np.nan, -np.inf
-        log_set = self._log_set(one.sizes, found.log_p, summed=True)
-        return item, float(ratio(found.x, found.scale, log_set)[0, 0]), float(found.scale[0] + np.log(found.x[0, 0]))
-
-    def _gains(self, items: Ints) -> tuple[list[float], float]:
-        """Return the factors by which items, added in their order, multiply P(Y), and log P(Y) of all of them."""
-        if not len(items):
-            return [], self._log_p_empty
-        candidate = np.zeros(self.n_items, bool)
-        candidate[items] = True
-        prefixes = PlainSets.of([items[:size] for size in range(len(items))], self.n_items)
-        found = self.components.top(self.log_mass, prefixes, len(items), candidate, False)
-        x = np.where(found.items == items[:, None], found.x, 0).sum(axis=1, keepdims=True)
-        if not x[-1, 0] > 0:
-            _check_possible(self.log_inclusion(self._one(items))[0])
-        log_set = self._log_set(prefixes.sizes, found.log_p, summed=True)
-        with np.errstate(divide="ignore"):
-            return ratio(x, found.scale, log_set)[:, 0].tolist(), float(found.scale[-1] + np.log(x[-1, 0]))
+        return found, np.array(gains), float(self.log_prob(self._one(found))[0])
 
     # Other distributions.
 
@@ -491,8 +451,8 @@ class SetDistribution:
             raise InputError(f"log_mass and log_empty must give a total probability of 1, got {total:g}")
         return found
 
-    def _one(self, items: Ints) -> Sets:
-        return PlainSets.of([items], self.n_items)
+    def _one(self, items: Ints) -> Baskets:
+        return sets_of([items], self.n_items)
 
 
 def components_from(arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "") -> Components:
@@ -525,7 +485,7 @@ def _sum_of_logs(distribution: SetDistribution, baskets: Baskets, threads: int |
     return float(distribution.log_prob(baskets, threads)[weights > 0] @ weights[weights > 0])
 
 
-def _exp_ratio(log_x: Floats, log_total: Floats) -> Floats:
+def _ratio(log_x: Floats, log_total: Floats) -> Floats:
     """Return exp(log_x − log_total), NaN where log_total is −inf."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(log_total > -np.inf, np.exp(log_x - log_total), np.nan)

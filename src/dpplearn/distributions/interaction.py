@@ -13,6 +13,7 @@ X is shared by all components (g = 1) or there is one for each (g = m). Arrays b
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -21,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Floats, Ints, Items, read_only
+from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.components import Sets, Similarity
+from dpplearn.distributions.components import Similarity
 from dpplearn.distributions.minors import Share, over_threads
 from dpplearn.errors import InputError
 
@@ -119,23 +121,11 @@ class Dense:
         """I + X."""
         return read_only(self.X + np.eye(self.n_items))
 
-    def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:
+    def log_minors(self, sets: Baskets, threads: int | None = None) -> Floats:
         """Return log det(I + X)_Y, (s, g)."""
         from dpplearn.distributions.statistics import log_minors
 
         return np.stack([log_minors(C, sets, threads) for C in self.C], axis=1)
-
-    def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return log det M_A, (g,), and M_ii − M_iA M_A⁻¹ M_Ai for candidates i, (g, j), with M = I + S X S and
-        S = diag(scale), by default 1. The logarithm is −inf where M_A is singular up to rounding."""
-        items = np.arange(self.n_items) if items is None else items
-        inside, row = self.block(basket, basket), self.block(basket, items)
-        column, own = self.block(items, basket), self.diagonal()[:, items]
-        if scale is not None:
-            a, b = scale[:, basket], scale[:, items]
-            inside, row = inside * (a[:, :, None] * a[:, None, :]), row * (a[:, :, None] * b[:, None, :])
-            column, own = column * (b[:, :, None] * a[:, None, :]), own * b**2
-        return _schur(np.eye(len(basket)) + inside, row, column, 1 + own)
 
     def similarity(self, items: Ints) -> Similarity:
         """Return the rows and columns of I + X, scaled to a unit diagonal, among candidates (n_users, n)."""
@@ -188,10 +178,14 @@ class LowRank:
         return self.Z[self.active].astype(float)
 
     @cached_property
+    def _symmetric(self) -> Floats:
+        """The symmetric part of Ω, which gives the diagonal; the skew part would add only rounding errors."""
+        return read_only((self.core + np.swapaxes(self.core, 1, 2)) / 2)
+
+    @cached_property
     def _diagonal(self) -> Floats:
         found = np.zeros((self.g, self.n_items))
-        for each, core in zip(found, self.core, strict=True):
-            each[self.active] = quadratic(self.rows, (core + core.T) / 2)  # the skew part adds only rounding errors
+        found[:, self.active] = [quadratic(self.rows, core) for core in self._symmetric]
         return read_only(found)
 
     def diagonal(self) -> Floats:
@@ -232,11 +226,12 @@ class LowRank:
     def block(self, rows: Ints, columns: Ints) -> Floats:
         return np.asarray(self.Z[rows].astype(float) @ self.core @ self.Z[columns].astype(float).T)
 
-    def dense(self) -> Dense:
-        """Return X as a dense matrix, which needs n_items² numbers."""
-        return Dense(self.block(np.arange(self.n_items), np.arange(self.n_items)))
+    @property
+    def X(self) -> Floats:
+        """X as dense matrices, (g, n_items, n_items)."""
+        return self.block(np.arange(self.n_items), np.arange(self.n_items))
 
-    def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:
+    def log_minors(self, sets: Baskets, threads: int | None = None) -> Floats:
         found = np.zeros((self.g, len(sets)))
         if self.rank:
             work = GRAM_COST * self.rank * int((sets.sizes**2).sum())
@@ -248,29 +243,30 @@ class LowRank:
                 over_threads(part, work, threads, with_blas=False)
         return found.T
 
-    def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
-        Z = self.Z[basket].astype(float)
-        rows = self.rows if items is None else self.Z[items].astype(float)
-        # M_A = I + Z_A Ω Z_Aᵀ with Z_A scaled; M_iA M_A⁻¹ M_Ai = (z_i V)(W z_iᵀ) with V = Ω Z_Aᵀ and W = M_A⁻¹ Z_A Ω.
-        inside = Z if scale is None else scale[:, basket, None] * Z
-        down, across = self.core @ np.swapaxes(inside, -1, -2), inside @ self.core
-        M = np.eye(len(basket)) + inside @ down
-        log_det = _log_det(M)
-        solved = np.linalg.solve(np.where(np.isfinite(log_det)[:, None, None], M, np.eye(len(basket))), across)
-        taken = row_products(rows, np.swapaxes(down, -1, -2), solved)
-        if items is None:
-            of_items = np.zeros((len(taken), self.n_items))
-            of_items[:, self.active] = taken
-            own = self.diagonal()
-        else:
-            of_items, own = taken, self._diagonal_of(items, rows)
-        squares = 1.0 if scale is None else (scale if items is None else scale[:, items]) ** 2
-        return log_det, 1 + squares * (own - of_items)
+    def eliminate(self, sets: Items, scale: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        """Return log det M_A, (g, s), V = (Ω Z_Aᵀ)ᵀ and W = M_A⁻¹ Z_A Ω, (g, s, k, r), for sets of one size.
 
-    def _diagonal_of(self, items: Ints, rows: Floats) -> Floats:
-        if "_diagonal" in self.__dict__ or len(items) > self.n_items // 2:
-            return np.asarray(self.diagonal()[:, items])
-        return np.array([quadratic(rows, (core + core.T) / 2) for core in self.core])
+        M = I + S Z Ω Zᵀ S with S = diag(scale), by default 1; V and W are of S Z. The logarithm is −inf where M_A is
+        singular up to rounding.
+        """
+        Z = self.Z[sets].astype(float)[None]  # (1, s, k, r)
+        Z = Z if scale is None else scale[:, sets, None] * Z
+        V, across = Z @ np.swapaxes(self.core, 1, 2)[:, None], Z @ self.core[:, None]
+        log_det, M = checked_minors(np.eye(sets.shape[1]) + Z @ np.swapaxes(V, 2, 3))
+        return log_det, V, np.linalg.solve(M, across)
+
+    def schur(self, V: Floats, W: Floats, items: Ints | None, scale: Floats | None = None) -> Floats:
+        """Return M_ii − M_iA M_A⁻¹ M_Ai of candidates, (g, s, j), after `eliminate`."""
+        if items is None:
+            left = np.repeat(self.diagonal()[:, None], V.shape[1], axis=1)
+            left[..., self.active] -= row_products(self.rows, V, W)
+        else:
+            rows = self.Z[items].astype(float)  # (s, j, r)
+            taken = (rows @ np.swapaxes(V, 2, 3)) * (rows @ np.swapaxes(W, 2, 3))
+            left = ((rows @ self._symmetric[:, None]) * rows).sum(axis=3) - taken.sum(axis=3)
+        if scale is not None:
+            left *= (scale[:, None] if items is None else scale[:, items]) ** 2
+        return left + 1
 
     def similarity(self, items: Ints) -> Similarity:
         users = np.arange(len(items))
@@ -321,17 +317,17 @@ def quadratic(rows: Floats, matrix: Floats) -> Floats:
 
 
 def row_products(rows: Floats, V: Floats, W: Floats) -> Floats:
-    """Return Σ_k (z V_k)(z W_k) for each row z and each of g pairs of matrices V and W (g, k, r), as (g, n_rows).
+    """Return Σ_k (z V_k)(z W_k) for each row z and matrices V and W (g, s, k, r), as (g, s, n_rows).
 
     One product for all pairs, in parts that fit into the cache, takes 15 to 65 % of the time of one product per pair.
     """
-    g, k, r = W.shape
-    found = np.empty((g, len(rows)))
-    step = max(1, CACHED // max(1, g * k))
+    *shape, r = W.shape
+    found = np.empty((*shape[:2], len(rows)))
+    step = max(1, CACHED // max(1, math.prod(shape)))
     for start in range(0, len(rows), step):
         part = rows[start : start + step].T
-        both = (V.reshape(g * k, r) @ part) * (W.reshape(g * k, r) @ part)
-        found[:, start : start + step] = both.reshape(g, k, part.shape[1]).sum(axis=1)
+        both = (V.reshape(-1, r) @ part) * (W.reshape(-1, r) @ part)
+        found[..., start : start + step] = both.reshape(*shape, part.shape[1]).sum(axis=2)
     return found
 
 
@@ -357,16 +353,25 @@ def repelling_and_attracting(n_repelling: int, n_attracting: int) -> Floats:
     return core
 
 
-def _schur(inside: Floats, row: Floats, column: Floats, own: Floats) -> tuple[Floats, Floats]:
-    log_det = _log_det(inside)
-    solved = np.linalg.solve(np.where(np.isfinite(log_det)[:, None, None], inside, np.eye(inside.shape[1])), row)
-    return log_det, own - np.einsum("gja,gaj->gj", column, solved)
+def schur_complements(M: Floats, sets: Items, items: Ints | None) -> tuple[Floats, Floats]:
+    """Return log det M_A, (g, s), and M_ii − M_iA M_A⁻¹ M_Ai for candidates i, (g, s, j), for sets of one size.
+
+    The logarithm is −inf where M_A is singular up to rounding.
+    """
+    places = np.arange(M.shape[1])[None] if items is None else items
+    log_det, minors = checked_minors(M[:, sets[:, :, None], sets[:, None, :]])
+    row, column = M[:, sets[:, :, None], places[:, None, :]], M[:, places[:, None, :], sets[:, :, None]]
+    solved = np.linalg.solve(minors, row)
+    solved *= column
+    return log_det, np.diagonal(M, axis1=1, axis2=2)[:, places] - solved.sum(axis=2)
 
 
-def _log_det(M: Floats) -> Floats:
-    """Return log det M, −inf where the determinant is not positive."""
-    sign, log_det = np.linalg.slogdet(M)
-    return np.where(sign > 0, log_det, -np.inf)
+def checked_minors(minors: Floats) -> tuple[Floats, Floats]:
+    """Return the logarithms of determinants, −inf where they are not positive, and I in place of those minors."""
+    sign, log_det = np.linalg.slogdet(minors)
+    if np.all(sign > 0):
+        return log_det, minors
+    return np.where(sign > 0, log_det, -np.inf), np.where(sign[..., None, None] > 0, minors, np.eye(minors.shape[-1]))
 
 
 def _positive_logdet(M: Floats) -> Floats:

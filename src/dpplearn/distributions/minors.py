@@ -19,7 +19,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.data.blocks import LANES
 from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.components import Sets
+from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.determinants import SetMinors, doubtful_pivot
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
@@ -33,7 +33,7 @@ Part = TypeVar("Part")
 Limit = Callable[[int, Any], Any]  # from the numbers of all items and of a set's to the smallest pivot allowed
 
 
-def check_items(n_items: int, baskets: Sets) -> None:
+def check_items(n_items: int, baskets: Baskets) -> None:
     """Raise `InputError` if sets are over another number of items; compiled loops check no bounds."""
     if baskets.n_items != n_items:
         raise InputError(f"the distribution has {count(n_items, 'item')}, but the baskets have {baskets.n_items}")
@@ -69,7 +69,7 @@ def over_threads(part: Callable[[Share], Part], work: int, threads: int | None, 
 
 
 def minors_of(
-    C: Floats, baskets: Sets, threads: int | None, *, symmetric: bool, smallest: Floats, want_delta: bool
+    C: Floats, baskets: Baskets, threads: int | None, *, symmetric: bool, smallest: Floats, want_delta: bool
 ) -> tuple[Floats, Floats]:
     """Return log det C_Y of the set at every place of the blocks, −inf where it is left out, and Σ w C_Y⁻ᵀ.
 
@@ -103,7 +103,7 @@ class Sums(NamedTuple):
 def symmetric_sums(
     minors: SetMinors,
     possible_sizes: range,
-    baskets: Sets,
+    baskets: Baskets,
     threads: int | None,
     *,
     want_delta: bool,
@@ -120,7 +120,7 @@ def symmetric_sums(
 
 
 def _definite_sums(
-    minors: SetMinors, possible_sizes: range, baskets: Sets, threads: int | None, limit: Limit, want_delta: bool
+    minors: SetMinors, possible_sizes: range, baskets: Baskets, threads: int | None, limit: Limit, want_delta: bool
 ) -> Sums:
     C, blocks, possible = minors.scaled, baskets.blocks, minors.inverse > 0
     if not possible.all():  # comparisons with NaN are false, which leaves out the sets of such items
@@ -154,7 +154,7 @@ def weighted_sum(weights: Floats, values: Floats) -> float:
 
 
 def _bordered_sums(
-    minors: SetMinors, possible_sizes: range, baskets: Sets, threads: int | None, limit: Limit, want_delta: bool
+    minors: SetMinors, possible_sizes: range, baskets: Baskets, threads: int | None, limit: Limit, want_delta: bool
 ) -> Sums:
     C, n_items, groups = minors.scaled, len(minors.unit), baskets.by_size
     border, values, loop = np.arange(n_items, len(C)), np.full(len(baskets), -np.inf), loops("bordered").bordered

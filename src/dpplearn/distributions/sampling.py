@@ -19,7 +19,7 @@ det(I − B_Hᵀ B_H Ω') given the decisions so far, until a few items are left
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ from dpplearn.arrays import EPSILON, Bools, Floats, Ints
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import sigmoid
 from dpplearn.distributions.interaction import LowRank, absorbed_core
-from dpplearn.utils.threads import map_over_threads, one_blas_thread
+from dpplearn.utils.threads import map_over_threads
 
 MAX_SEQUENTIAL = 64  # items that are decided one by one
 MAX_BLOCKS = 64
@@ -36,51 +36,33 @@ MAX_BYTES = 2**28  # for the Ω_R of all components
 TINY = 1e-300  # for probabilities that rounding makes 0
 STREAM_LENGTH = 32  # draws from one random stream; fixed, so that draws do not depend on the number of threads
 
-Draw = Callable[[int, np.random.Generator], Ints]  # a set of one component
 
-
-def in_streams(which: Ints, rng: np.random.Generator, draw: Draw, threads: int | None) -> list[Ints]:
-    """Draw one set from each of the components `which`, over threads."""
-    seeds = rng.integers(2**63, size=-(-len(which) // STREAM_LENGTH)).tolist()
+def in_streams(
+    some: Callable[[slice, np.random.Generator], list[Ints]], n: int, rng: np.random.Generator, threads: int | None
+) -> list[Ints]:
+    """Return n draws. `some` returns those of some rows; it is called over threads, with a random stream each time."""
+    seeds = rng.integers(2**63, size=-(-n // STREAM_LENGTH)).tolist()
 
     def stream(number: int) -> list[Ints]:
-        own = np.random.default_rng(seeds[number])
-        chosen = which[number * STREAM_LENGTH : (number + 1) * STREAM_LENGTH].tolist()
-        return [draw(component, own) for component in chosen]
+        start = number * STREAM_LENGTH
+        return some(slice(start, min(start + STREAM_LENGTH, n)), np.random.default_rng(seeds[number]))
 
     return [drawn for part in map_over_threads(stream, range(len(seeds)), threads) for drawn in part]
 
 
-def sample_dense(
-    K: Mapping[int, Floats],
-    p_nonempty: Mapping[int, float] | None,
-    which: Ints,
-    rng: np.random.Generator,
-    k: int | None = None,
-    threads: int | None = None,
-) -> list[Ints]:
-    """Draw one set from the DPP with marginal kernel K[c] for each c in `which`; with P_c(Y ≠ ∅), a nonempty one.
+@dataclass(frozen=True, eq=False)
+class DenseSampler:
+    """A sampler of the DPP with marginal kernel K."""
 
-    Item j is in with probability K_jj given the decisions on earlier items; then K becomes its Schur complement
-    [Poulson 2020; Launay et al. 2020]. For nonempty sets the first item is drawn from p_j Π_{i<j} (1 − p_i). For k
-    items, draw until a set has k; choose K with E|Y| = k.
-    """
+    K: Floats
+    p_nonempty: float = 1.0
 
-    def draw(c: int, stream: np.random.Generator) -> Ints:
-        return draw_one(K[c], stream, p_nonempty[c] if p_nonempty else 0.0, k)
-
-    return in_streams(which, rng, draw, threads)
-
-
-def draw_one(K: Floats, rng: np.random.Generator, p_nonempty: float, k: int | None = None) -> Ints:
-    """Draw a set of the DPP with marginal kernel K; with P(Y ≠ ∅) > 0, a nonempty one."""
-    taken = np.empty(len(K), np.int64)
-    return taken[: loops("sampling").draw(K, -1 if k is None else k, p_nonempty, rng, np.empty(K.shape), taken)]
-
-
-def marginal_kernel(L: Floats, t: float) -> Floats:
-    """Return K of t L."""
-    return np.asarray(np.eye(len(L)) - np.linalg.inv(np.eye(len(L)) + t * L))
+    def draw(self, rng: np.random.Generator, k: int | None = None, nonempty: bool = False) -> Ints:
+        """Draw a set: of k items, for which E|Y| should be about k, or a nonempty one."""
+        taken = np.empty(len(self.K), np.int64)
+        some = self.p_nonempty if nonempty else 0.0
+        size = loops("sampling").draw(self.K, -1 if k is None else k, some, rng, np.empty(self.K.shape), taken)
+        return taken[:size]
 
 
 def log_size_table(lam: Floats, largest: int) -> Floats:
@@ -161,38 +143,8 @@ def _listed(chosen: Bools) -> tuple[Ints, Ints]:
     return np.ascontiguousarray(columns), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def samplers(log_odds: Floats, interaction: LowRank, tilts: Mapping[int, float]) -> dict[int, Sampler]:
-    """Return samplers of some components, with log-odds raised by tilts[c]."""
-    n_blocks = int(np.clip(MAX_BYTES // (8 * len(log_odds) * max(interaction.rank, 1) ** 2), 4, MAX_BLOCKS))
-    with one_blas_thread():
-        return {c: Sampler.of(log_odds[c] + tilt, interaction, c, n_blocks) for c, tilt in tilts.items()}
-
-
-def sample_low_rank(
-    samplers: Mapping[int, Sampler],
-    which: Ints,
-    rng: np.random.Generator,
-    k: int | None,
-    nonempty: bool,
-    threads: int | None,
-) -> list[Ints]:
-    """Draw one set from each component c in `which`: of k items, or nonempty ones."""
-    with one_blas_thread():
-
-        def draw(component: int, stream: np.random.Generator) -> Ints:
-            sampler = samplers[component]
-            if k is None:
-                return sampler.draw_nonempty(stream) if nonempty else sampler.draw(stream)
-            while True:  # about one in 2.5 standard deviations of |Y| draws has k items
-                drawn = sampler.draw(stream)
-                if len(drawn) == k:
-                    return drawn
-
-        return in_streams(which, rng, draw, threads)
-
-
 @dataclass(frozen=True, eq=False)
-class Sampler:
+class LowRankSampler:
     """A sampler of one low-rank component. Items with the most interaction come first."""
 
     Z: Floats
@@ -204,13 +156,14 @@ class Sampler:
     left: Floats  # Ω_R there
 
     @classmethod
-    def of(cls, log_odds: Floats, interaction: LowRank, component: int, n_blocks: int) -> Sampler:
-        Z, active = interaction.Z, interaction.active
-        core = interaction.core[component if interaction.g > 1 else 0]
+    def of(cls, log_odds: Floats, interaction: LowRank, n_samplers: int = 1) -> LowRankSampler:
+        """Return the sampler of a component; the memory of several is limited."""
+        Z, active, core = interaction.Z, interaction.active, interaction.core[0]
         p = sigmoid(log_odds[active])
         strength = p * np.einsum("ij,ij->i", Z[active], Z[active])
         by_strength = np.argsort(-strength, kind="stable")
         order, roots = active[by_strength], np.sqrt(p[by_strength])
+        n_blocks = int(np.clip(MAX_BYTES // (8 * n_samplers * max(core.size, 1)), 4, MAX_BLOCKS))
         starts = _block_starts(strength[by_strength], n_blocks)
         r, last = len(core), len(starts) - 1
         S, log_left, left = np.zeros((r, r)), np.empty(last + 1), np.empty((last + 1, r, r))
@@ -221,46 +174,37 @@ class Sampler:
             log_left[at], left[at] = absorbed_core(core, S)
         return cls(Z, np.cumsum(np.logaddexp(0, log_odds)), order, roots, starts, log_left, left)
 
-    def draw(self, rng: np.random.Generator) -> Ints:
-        """Draw a set."""
-        return np.asarray(np.union1d(self._independent(rng), self.order[self._interacting(rng)]))
+    def draw(self, rng: np.random.Generator, k: int | None = None, nonempty: bool = False) -> Ints:
+        """Draw a set: of k items, for which E|Y| should be about k, or a nonempty one."""
+        rate, log_no_S = self.rates[-1], self.log_left[-1] - self.log_left[0]
+        while True:  # about one in 2.5 standard deviations of |Y| draws has k items
+            # Points of T come at times up to `rate`, and S takes the time −log P(S = ∅) after it. The first event is at
+            # the time at which the probability of none has fallen to a uniform number; the last one without an event
+            # for a nonempty set.
+            most = -np.expm1(log_no_S - rate) if nonempty else 1.0
+            first, points = -np.log1p(-most * rng.random()), np.zeros(0)
+            if first < rate:
+                points = np.append(rng.uniform(first, rate, rng.poisson(rate - first)), first)
+                first = rng.standard_exponential()
+            else:
+                first -= rate
+            T = np.minimum(np.searchsorted(self.rates, points, side="right"), len(self.rates) - 1)
+            drawn = np.asarray(np.union1d(T, self.order[self._interacting(first, rng)]))
+            if len(drawn) == k or (k is None and (len(drawn) or not nonempty)):
+                return drawn
 
-    def draw_nonempty(self, rng: np.random.Generator) -> Ints:
-        """Draw from the distribution given Y ≠ ∅: T ≠ ∅ and any S, or T = ∅ and S ≠ ∅."""
-        log_no_S = self.log_left[-1] - self.log_left[0]
-        some_T, some_Y = -np.expm1(-self.rates[-1]), -np.expm1(-self.rates[-1] + log_no_S)
-        if rng.random() * some_Y < some_T or not log_no_S < 0:
-            return np.asarray(np.union1d(self._some_independent(rng), self.order[self._interacting(rng)]))
-        return np.sort(self.order[self._interacting(rng, some=True)])
-
-    def _independent(self, rng: np.random.Generator) -> Ints:
-        return self._items_at(rng.random(rng.poisson(self.rates[-1])) * self.rates[-1])
-
-    def _some_independent(self, rng: np.random.Generator) -> Ints:
-        """Draw T given T ≠ ∅: first the first point of the process given that there is one."""
-        rate = self.rates[-1]
-        first = -np.log1p(rng.random() * np.expm1(-rate))
-        others = first + rng.random(rng.poisson(max(rate - first, 0.0))) * (rate - first)
-        return self._items_at(np.append(others, first))
-
-    def _items_at(self, points: Floats) -> Ints:
-        return np.asarray(np.minimum(np.searchsorted(self.rates, points, side="right"), len(self.rates) - 1))
-
-    def _interacting(self, rng: np.random.Generator, some: bool = False) -> Ints:
-        """Draw S, as places in the order; with `some`, given S ≠ ∅."""
-        taken, at, last = np.zeros(0, dtype=np.int64), 0, len(self.starts) - 1
+    def _interacting(self, first: float, rng: np.random.Generator) -> Ints:
+        """Draw S, as places in the order, given the time −log P(no item before) of its first item."""
+        taken, at, last, time = np.zeros(0, dtype=np.int64), 0, len(self.starts) - 1, first
         while at < last:
             B = self._rows(taken)
-            now, end = self._log_probability(at, B), self._log_probability(last, B)
-            if some and not len(taken):
-                least = now + np.log1p(rng.random() * np.expm1(end - now))
-            else:
-                least = now + np.log(1 - rng.random())
-                if end >= least:
-                    break
+            least = self._log_probability(at, B) - time
+            if self._log_probability(last, B) >= least:
+                break
             at = self._next_block(at, least, B)
             places = np.arange(self.starts[at - 1], self.starts[at])
             taken = np.append(taken, self._within(places, _given_included(self.left[at - 1], B), rng))
+            time = rng.standard_exponential()
         return taken
 
     def _rows(self, places: Ints) -> Floats:
@@ -290,7 +234,7 @@ class Sampler:
             B = self._rows(few)
             K = B @ core @ B.T
             log_none = np.linalg.slogdet(np.eye(len(few)) - K)[1]
-            inside = draw_one(K, rng, max(-np.expm1(log_none), TINY))
+            inside = DenseSampler(K, max(-np.expm1(log_none), TINY)).draw(rng, nonempty=True)
             found, places = np.append(found, few[inside]), places[places > few[-1]]
             if not len(places):
                 return found
@@ -337,3 +281,6 @@ def _probability_of_none(S: Floats, core: Floats) -> float:
 def _given_included(core: Floats, B: Floats) -> Floats:
     """Return Ω' given that the items with rows B are in S."""
     return np.asarray(core - core @ B.T @ np.linalg.solve(B @ core @ B.T, B @ core)) if len(B) else core
+
+
+Sampler = DenseSampler | LowRankSampler

@@ -4,13 +4,13 @@ With p = o/(1 + o), e = 1/(1 + o) and T = absorb(p) of the interaction X:
 
     L = √o (I + X) √o        K = √p (I + √e T √e) √p        log Z = log det(I + L) = Σ log(1 + o) + log det(I + P X)
 
-L and K have the same form √q (I + M) √q, so one function serves P(A ∪ i)/P(A), with q = o and M = X, and
-P(A ∪ i ⊆ Y)/P(A ⊆ Y), with q = p and M = √e T √e.
+L and K have the same form √q M √q, so one function serves P(A ∪ i)/P(A), with q = o and M = I + X, and
+P(A ∪ i ⊆ Y)/P(A ⊆ Y), with q = p and M = I + √e T √e.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,25 +19,71 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from dpplearn.arrays import Bools, Floats, Ints, read_only
+from dpplearn.arrays import Floats, Ints, Items, read_only
+from dpplearn.data.baskets import Baskets
 from dpplearn.distributions import ranking, sampling, sizes
-from dpplearn.distributions.compiled import loops, worth_loading
+from dpplearn.distributions.compiled import worth_loading
 from dpplearn.distributions.components import (
     Best,
     Components,
     NextItems,
-    Sets,
     Similarity,
-    members,
+    TopQuery,
+    batches,
+    relative,
     sigmoid,
-    weighted_sum,
 )
-from dpplearn.distributions.interaction import Dense, Interaction, LowRank
-from dpplearn.distributions.minors import Share, over_threads
+from dpplearn.distributions.interaction import Dense, Interaction, LowRank, schur_complements
 from dpplearn.errors import InputError
+from dpplearn.utils.threads import one_blas_thread
 
 MAX_LOG_ODDS = 700.0  # exp overflows above 709
 SMALL = 150  # items of a low-rank catalogue for which dense algorithms are faster
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """Matrices √q M √q with M = I + S X S: L_c, whose minors give P_c(A), or K_c, whose minors give P_c(A ⊆ Y)."""
+
+    log_q: Floats  # (m, n_items)
+    q: Floats  # (m, n_items)
+    bias: Floats  # (m,) log P − log det (√q M √q)_A: −log Z for L, 0 for K
+    interaction: Interaction
+    scale: Floats | None = None  # (m, n_items) the diagonal of S, by default 1
+
+    @cached_property
+    def M(self) -> Floats:
+        """M as dense matrices, (g, n_items, n_items)."""
+        X = self.interaction.X
+        if self.scale is not None:
+            X = self.scale[:, :, None] * X * self.scale[:, None]
+        return read_only(np.eye(self.q.shape[1]) + X)
+
+    @property
+    def terms(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The arguments of compiled loops."""
+        return self.M, self.log_q, self.q, self.bias
+
+    def matrix(self, c: int) -> Floats:
+        """Return the matrix of one component."""
+        root, M = np.sqrt(self.q[c]), self.M[c if self.interaction.g > 1 else 0]
+        return np.asarray(root[:, None] * M * root)
+
+    def adjoin(self, A: Items, items: Ints | None) -> tuple[Floats, Floats]:
+        """Return log P_c for sets of one size, (s, m), and M_ii − M_iA M_A⁻¹ M_Ai of candidates, (g, s, j)."""
+        if isinstance(self.interaction, Dense):
+            log_det, left = schur_complements(self.M, A, items)
+        else:
+            log_det, V, W = self.interaction.eliminate(A, self.scale)
+            left = self.interaction.schur(V, W, items, self.scale)
+        return self.bias + (self.log_q[:, A].sum(axis=2) + log_det).T, np.maximum(left, 0)
+
+    def mixed(self, weights: Floats, left: Floats, items: Ints | None) -> Floats:
+        """Return Σ_c w_c q_ci left_ci of candidates i, (s, j), for weights (s, m)."""
+        q = self.q[:, None] if items is None else self.q[:, items]  # (m, 1 or s, j)
+        if len(left) == 1:
+            return np.asarray((weights[:, None] @ np.swapaxes(q, 0, 1))[:, 0] * left[0])
+        return np.asarray(np.einsum("sm,msj->sj", weights, q * left))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,17 +160,9 @@ class ScaledDPPs(Components):
         return read_only(sigmoid(self._log_odds))
 
     @cached_property
-    def _log_p(self) -> Floats:
-        return read_only(-np.logaddexp(0, -self._log_odds))
-
-    @cached_property
     def _e(self) -> Floats:
         """1/(1 + o), which 1 − p would round to 0 for large odds."""
         return read_only(1 / (1 + self.odds))
-
-    @cached_property
-    def _root_e(self) -> Floats:
-        return read_only(np.sqrt(self._e))
 
     @cached_property
     def _absorbed(self) -> tuple[Floats, Interaction]:
@@ -142,6 +180,17 @@ class ScaledDPPs(Components):
     @property
     def T(self) -> Interaction:
         return self._absorbed[1]
+
+    @cached_property
+    def _of_sets(self) -> Form:
+        """L_c, whose minors give P_c(A)."""
+        return Form(self._log_odds, self.odds, -self.log_Z, self.interaction)
+
+    @cached_property
+    def _of_inclusion(self) -> Form:
+        """K_c, whose minors give P_c(A ⊆ Y)."""
+        log_p = -np.logaddexp(0, -self._log_odds)
+        return Form(log_p, self.p, np.zeros(self.m), self.T, np.sqrt(self._e))
 
     def log_empty(self) -> Floats:
         return -self.log_Z
@@ -165,14 +214,14 @@ class ScaledDPPs(Components):
             )
         return found
 
-    def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
+    def log_prob(self, sets: Baskets, threads: int | None = None) -> Floats:
         of_items = np.zeros((len(sets), self.m))
         rows = np.repeat(np.arange(len(sets)), sets.sizes)
         for c, log_odds in enumerate(self._log_odds):
             of_items[:, c] = np.bincount(rows, log_odds[sets.indices], len(sets))
         return of_items + self.interaction.log_minors(sets, threads) - self.log_Z
 
-    def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
+    def log_mixture(self, log_mass: Floats, sets: Baskets, threads: int | None = None) -> Floats:
         from dpplearn.distributions.statistics import log_segments
 
         if self.interaction.g > 1:
@@ -180,108 +229,35 @@ class ScaledDPPs(Components):
         minors = self.interaction.log_minors(sets, threads)[:, 0]  # det C_Y is a factor of every component
         return np.asarray(minors + log_segments(self._log_odds, log_mass - self.log_Z, sets, threads))
 
-    def log_inclusion(self, sets: Sets) -> Floats:
-        none = np.zeros(0, dtype=np.int64)
-        return np.array([self._schur(True, basket, none)[0] for basket in members(sets)]).reshape(-1, self.m)
+    def log_inclusion(self, sets: Baskets) -> Floats:
+        return self.next(True, np.zeros(self.m), sets, np.empty((len(sets), 0), np.int64))[0]
 
-    def _schur(self, inclusion: bool, basket: Ints, items: Ints | None) -> tuple[Floats, Floats]:
-        """Return log P_c(A) or log P_c(A ⊆ Y), (m,), and the factor by which each item multiplies it, (m, j)."""
-        if inclusion:
-            log_det, left = self.T.schur(basket, items, self._root_e)
-            log_p, q = self._log_p[:, basket].sum(axis=1) + log_det, self.p
-        else:
-            log_det, left = self.interaction.schur(basket, items)
-            log_p, q = self._log_odds[:, basket].sum(axis=1) + log_det - self.log_Z, self.odds
-        q = q if items is None else q[:, items]
-        return log_p, q * np.maximum(left, 0)
-
-    def _next(
-        self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
-    ) -> NextItems:
-        if isinstance(self.interaction, Dense) and worth_loading():
-            return self._next_compiled(inclusion, log_mass, sets, items, threads)
-        j = self.n_items if items is None else items.shape[-1]
+    def next(self, inclusion: bool, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> NextItems:
+        form, j = self._of_inclusion if inclusion else self._of_sets, self.n_items if items is None else items.shape[1]
         log_p, scale, x = np.empty((len(sets), self.m)), np.empty(len(sets)), np.empty((len(sets), j))
-        for row, basket in enumerate(members(sets)):
-            of_row = items if items is None or items.ndim == 1 else items[row]
-            log_p[row], scale[row], x[row] = self._next_of_one(inclusion, log_mass, basket, of_row)
+        for rows, A in batches(sets, j * self.m):
+            some = None if items is None else items[rows]
+            log_p[rows], left = form.adjoin(A, some)
+            scale[rows], weights = relative(log_mass + log_p[rows])
+            x[rows] = form.mixed(weights, left, some)
+            if some is None:
+                x[rows[:, None], A] = 0
+            else:
+                x[rows] *= (some >= 0) & ~(some[:, :, None] == A[:, None, :]).any(axis=2)
         return log_p, scale, x
 
-    def _next_of_one(
-        self, inclusion: bool, log_mass: Floats, basket: Ints, items: Ints | None
-    ) -> tuple[Floats, np.float64, Floats]:
-        log_p, factors = self._schur(inclusion, basket, items)
-        scale, x = weighted_sum((log_mass + log_p)[None], factors[None])
-        if items is None:
-            x[0, basket] = 0
-        else:
-            x[0, (items < 0) | np.isin(items, basket)] = 0
-        return log_p, scale[0], x[0]
-
-    @cached_property
-    def _scaled_T(self) -> Floats:
-        """I + √e T √e as dense matrices, (m, n_items, n_items)."""
-        assert isinstance(self.T, Dense)
-        root = self._root_e
-        return read_only(np.eye(self.n_items) + root[:, :, None] * self.T.X * root[:, None, :])
-
-    def _terms(self, inclusion: bool) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return M, log q, q and b with log P_c(A), or log P_c(A ⊆ Y), = b + log det M_A + Σ_A log q; X is dense.
-
-        M is (1 or m, n_items, n_items), q (m, n_items) and b (m,).
-        """
-        if inclusion:
-            return self._scaled_T, self._log_p, self.p, np.zeros(self.m)
-        assert isinstance(self.interaction, Dense)
-        return self.interaction.C, self._log_odds, self.odds, -self.log_Z
-
-    def _next_compiled(
-        self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
-    ) -> NextItems:
-        s, n, terms = len(sets), self.n_items, self._terms(inclusion)
-        candidates = np.zeros((0, 0), np.int64) if items is None else np.broadcast_to(items, (s, items.shape[-1]))
-        candidates = np.ascontiguousarray(candidates, np.int64)
-        log_p, scale, x = np.empty((s, self.m)), np.empty(s), np.empty((s, n if items is None else items.shape[-1]))
-        compiled = loops("next_items")
-
-        def part(share: Share) -> None:
-            rows = share.among(s)
-            given = (*terms, log_mass, sets.indices, sets.offsets, candidates, items is None)
-            compiled.next_items(*given, rows.start, rows.stop, log_p, scale, x)
-
-        over_threads(part, ranking.NEXT_COST * s, threads, with_blas=False)
-        return log_p, scale, x
-
-    def nested(self, inclusion: bool, items: Ints, orders: Ints) -> tuple[Floats, Floats]:
-        # Only the minors of these items are needed, so the cost does not depend on the size of the catalogue.
-        minors = (self.T if inclusion else self.interaction).block(items, items)  # (g or m, k + 1, k + 1)
-        if inclusion:
-            root = self._root_e[:, items]
-            minors = root[:, :, None] * minors * root[:, None, :]
-        minors = np.ascontiguousarray(minors + np.eye(len(items)))
-        log_dets, left = (np.empty((len(orders), len(items), len(minors))) for _ in range(2))
-        loops("next_items").nested_minors(minors, np.ascontiguousarray(orders, np.int64), log_dets, left)
-        log_q = (self._log_p if inclusion else self._log_odds)[:, items]  # (m, k + 1)
-        added = np.cumsum(log_q.T[orders], axis=1)  # (n_orders, k, m)
-        log_p = np.concatenate([np.zeros((len(orders), 1, self.m)), added], axis=1) + log_dets
-        log_p = log_p if inclusion else log_p - self.log_Z
-        with np.errstate(divide="ignore"):
-            return log_p, log_p + np.log(left) + log_q[:, -1]
-
-    def top(
-        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
-    ) -> Best:
+    def top(self, query: TopQuery) -> Best:
         if isinstance(self.interaction, LowRank) and self.n_items > ranking.MIN_PRUNED_ITEMS:
-            return ranking.top_pruned(self, self._bounds, log_mass, sets, k, candidate, inclusion, threads)
-        if not isinstance(self.interaction, Dense) or not worth_loading():
-            return super().top(log_mass, sets, k, candidate, inclusion, threads)
-        of_K = self._terms(True) if inclusion else None
-        return ranking.top_compiled(self._terms(False), of_K, log_mass, sets, k, candidate, np.empty(0), threads)
+            return ranking.top_pruned(self, self._of_sets, self._bounds, query)
+        if isinstance(self.interaction, LowRank) or not worth_loading():
+            return super().top(query)
+        probabilities = self._of_inclusion if query.inclusion else self._of_sets
+        return ranking.top_compiled(self._of_sets.terms, probabilities.terms, query, np.empty(0))
 
     @cached_property
     def _bounds(self) -> ranking.Bounds:
         assert isinstance(self.interaction, LowRank)
-        return ranking.Bounds.of(self._log_odds, self.interaction, self.log_Z)
+        return ranking.Bounds.of(self.odds, self.interaction)
 
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, ScaledDPPs]:
         remaining = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))
@@ -315,21 +291,13 @@ class ScaledDPPs(Components):
         own = self.odds[:, item] * (1 + self.interaction.diagonal()[:, item])
         return -np.log1p(own), ScaledDPPs(self.log_odds[:, places], self.interaction.keep(places))
 
-    def dense(self) -> ScaledDPPs:
-        """Return the same components with a dense interaction."""
-        return ScaledDPPs(self._log_odds, self.interaction.dense()) if isinstance(self.interaction, LowRank) else self
-
     def L(self, c: int) -> Floats:
         """Return the kernel of one component as a matrix."""
-        root, everything = np.sqrt(self.odds[c]), np.arange(self.n_items)
-        X = self.interaction.take(np.array([c])).block(everything, everything)[0]
-        return np.asarray(root[:, None] * (np.eye(self.n_items) + X) * root)
+        return self._of_sets.matrix(c)
 
     def K(self, c: int) -> Floats:
         """Return the marginal kernel of one component as a matrix."""
-        root, everything = np.sqrt(self.p[c] * self._e[c]), np.arange(self.n_items)
-        T = self.T.take(np.array([c])).block(everything, everything)[0]
-        return np.asarray(np.diag(self.p[c]) + root[:, None] * T * root)
+        return self._of_inclusion.matrix(c)
 
     @cached_property
     def _eigenvalues(self) -> npt.NDArray[np.complex128]:
@@ -338,56 +306,64 @@ class ScaledDPPs(Components):
         return np.asarray(np.maximum(found.real, 0) + 1j * found.imag)
 
     @property
-    def _large_low_rank(self) -> LowRank | None:
+    def _large(self) -> LowRank | None:
         """The interaction if it is low-rank and the catalogue too large for dense algorithms."""
         return self.interaction if isinstance(self.interaction, LowRank) and self.n_items > SMALL else None
 
     def log_sizes(self) -> Floats:
-        if (low_rank := self._large_low_rank) is not None:
-            each = [sizes.LowRankSizes.of(log_odds, low_rank, c) for c, log_odds in enumerate(self._log_odds)]
-            return np.array([of_component.log_sizes() for of_component in each])
-        return np.array([sizes.log_sizes_of_eigenvalues(mu) for mu in self.dense()._eigenvalues])
+        if self._large is None:
+            return np.array([sizes.log_sizes_of_eigenvalues(mu) for mu in self._eigenvalues])
+        return np.array([sizes.LowRankSizes.of(*one).log_sizes() for one in self._each()])
+
+    def _each(self) -> Iterator[tuple[Floats, LowRank]]:
+        """Yield the log-odds and the interaction of each component."""
+        assert isinstance(self.interaction, LowRank)
+        for c, log_odds in enumerate(self._log_odds):
+            yield log_odds, self.interaction.take(np.array([c]))
 
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
-        if k in (0, self.n_items):
-            return self.log_sizes()[:, k], np.full((self.m, self.n_items), float(k > 0))
-        if (low_rank := self._large_low_rank) is not None:
-            each = [sizes.low_rank_marginals(log_odds, low_rank, c, k) for c, log_odds in enumerate(self._log_odds)]
+        if self._large is None:
+            each = [sizes.dense_marginals(self.L(c), mu, k) for c, mu in enumerate(self._eigenvalues)]
         else:
-            dense = self.dense()
-            each = [sizes.dense_marginals(dense.L(c), dense._eigenvalues[c], k) for c in range(self.m)]
+            each = [sizes.low_rank_marginals(*one, k) for one in self._each()]
         log_p, marginals = zip(*each, strict=True)
         return np.array(log_p), np.array(marginals)
 
     @cached_property
-    def _samplers(self) -> dict[int, sampling.Sampler]:
-        """The samplers made so far."""
+    def _samplers(self) -> dict[int, sampling.LowRankSampler]:
+        """The samplers made so far, which take longer to make than to use."""
         return {}
+
+    def _sampler(self, c: int, k: int | None) -> sampling.Sampler:
+        """Return a sampler of one component, tilted to mean size k, which changes nothing given |Y| = k."""
+        low_rank = self._large
+        if low_rank is None:
+            if k is None:
+                return sampling.DenseSampler(self.K(c), -np.expm1(-self.log_Z[c]))
+            t = sizes.tilt_to_size(self._eigenvalues[c], k)
+            return sampling.DenseSampler(np.eye(self.n_items) - np.linalg.inv(np.eye(self.n_items) + t * self.L(c)))
+        if k is None and c in self._samplers:
+            return self._samplers[c]
+        log_odds, of_c = self._log_odds[c], low_rank.take(np.array([c]))
+        if k is not None:
+            return sampling.LowRankSampler.of(log_odds + sizes.low_rank_tilt(log_odds, of_c, k), of_c, self.m)
+        return self._samplers.setdefault(c, sampling.LowRankSampler.of(log_odds, of_c, self.m))
 
     def sample(
         self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None
     ) -> list[Ints]:
-        low_rank, needed = self._large_low_rank, np.unique(which)
+        needed = np.unique(which)
         if k in (0, self.n_items) and np.isfinite(self.log_odds[needed]).all():
             return [np.arange(k) for _ in which]
-        if nonempty and k is None and not np.all(self.log_Z[needed] > 0):
+        if nonempty and not np.all(self.log_Z[needed] > 0):
             raise InputError("under this model every set is empty, so there is no nonempty set to draw")
-        # Given |Y| = k the distribution does not depend on a tilt by t, so draw from the tilt with mean size k.
-        if low_rank is not None:
-            of_size = {c: sizes.low_rank_tilt(self._log_odds[c], low_rank, c, k) for c in needed} if k else {}
-            missing = of_size if k else {c: 0.0 for c in needed if c not in self._samplers}
-            found = sampling.samplers(self._log_odds, low_rank, missing)
-            if not k:
-                self._samplers.update(found)
-            return sampling.sample_low_rank(found if k else self._samplers, which, rng, k, nonempty, threads)
-        dense = self.dense()
-        if k is None:
-            K = {c: dense.K(c) for c in needed}
-        else:
-            mu = {c: dense._eigenvalues[c] for c in needed}
-            K = {c: sampling.marginal_kernel(dense.L(c), sizes.tilt_to_size(mu[c], k)) for c in needed}
-        p_nonempty = {c: -np.expm1(-self.log_Z[c]) for c in needed} if nonempty and k is None else None
-        return sampling.sample_dense(K, p_nonempty, which, rng, k, threads)
+        with one_blas_thread():
+            samplers = {c: self._sampler(c, k) for c in needed.tolist()}
+
+            def some(rows: slice, stream: Generator) -> list[Ints]:
+                return [samplers[c].draw(stream, k, nonempty) for c in which[rows].tolist()]
+
+            return sampling.in_streams(some, len(which), rng, threads)
 
     def similarity(self, items: Ints) -> Similarity:
         return self.interaction.similarity(items)

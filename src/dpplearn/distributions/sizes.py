@@ -99,13 +99,12 @@ class LowRankSizes:
     n_rare: int
 
     @classmethod
-    def of(cls, log_odds: Floats, low_rank: LowRank, component: int, log_t: float = 0.0) -> LowRankSizes:
-        """Return the sizes of a component tilted by t."""
-        p = sigmoid(log_odds + log_t)
+    def of(cls, log_odds: Floats, low_rank: LowRank) -> LowRankSizes:
+        """Return the sizes of a component."""
+        p = sigmoid(log_odds)
         order = np.argsort(p, kind="stable")
-        core = low_rank.core[component if low_rank.g > 1 else 0]
         n_rare = int(np.searchsorted(p[order], RARE, side="right"))
-        return cls(p[order], low_rank.Z[order].astype(float), core, order, n_rare)
+        return cls(p[order], low_rank.Z[order].astype(float), low_rank.core[0], order, n_rare)
 
     def _first(self, power: int) -> int:
         """The first rare item whose p (2p)^power is not negligible; |1 − z| is at most 2."""
@@ -130,15 +129,8 @@ class LowRankSizes:
 
     @cached_property
     def moments(self) -> tuple[float, float]:
-        """Mean and variance of |Y|: tr K and tr K − tr K²."""
-        p, common = self.p, slice(self.n_rare, None)
-        own = [weighted_gram(self.rows[common], p[common] ** power) for power in (1, 2, 3)]
-        S, S2, S3 = (rare + more for rare, more in zip(self.grams, own, strict=False))
-        T, U = absorbed_core(self.core, S)[1], S - S2
-        TU = T @ U
-        mean = p.sum() + np.trace(TU)
-        squares = (p**2).sum() + 2 * (T * (S2 - S3).T).sum() + (TU * TU.T).sum()
-        return float(mean), float(mean - squares)
+        """Mean and variance of |Y|."""
+        return low_rank_moments(self.p, self.rows, self.p, self.core)
 
     @cached_property
     def n_points(self) -> int:
@@ -213,18 +205,21 @@ class LowRankSizes:
         return total / self.n_points, marginals
 
 
-def low_rank_tilt(log_odds: Floats, low_rank: LowRank, component: int, size: float) -> float:
+def low_rank_moments(p: Floats, rows: Floats, p_rows: Floats, core: Floats) -> tuple[float, float]:
+    """Return mean and variance of |Y|, tr K and tr K − tr K², from p of all items, and rows of Z with their p."""
+    S, S2, S3 = (weighted_gram(rows, p_rows**power) for power in (1, 2, 3))
+    T, U = absorbed_core(core, S)[1], S - S2
+    TU = T @ U
+    mean = p.sum() + np.trace(TU)
+    return float(mean), float(mean - (p**2).sum() - 2 * (T * (S2 - S3).T).sum() - (TU * TU.T).sum())
+
+
+def low_rank_tilt(log_odds: Floats, low_rank: LowRank, size: float) -> float:
     """Return log t such that E|Y| is about `size` under t L, by Newton's method."""
-    core = low_rank.core[component if low_rank.g > 1 else 0]
-    rows, active, log_t = low_rank.rows, low_rank.active, 0.0
+    log_t = 0.0
     for _ in range(MAX_NEWTON_STEPS):
         p = sigmoid(log_odds + log_t)
-        q = p[active]
-        S, S2, S3 = (weighted_gram(rows, q**power) for power in (1, 2, 3))
-        T, U = absorbed_core(core, S)[1], S - S2
-        TU = T @ U
-        mean = p.sum() + np.trace(TU)
-        variance = mean - (p**2).sum() - 2 * (T * (S2 - S3).T).sum() - (TU * TU.T).sum()
+        mean, variance = low_rank_moments(p, low_rank.rows, p[low_rank.active], low_rank.core[0])
         step = float(np.clip(np.log(size / mean) * mean / max(variance, EPSILON), -2, 2))
         log_t += step
         if abs(step) < 0.02:  # the distribution given the size does not depend on t
@@ -232,19 +227,16 @@ def low_rank_tilt(log_odds: Floats, low_rank: LowRank, component: int, size: flo
     return log_t
 
 
-def low_rank_marginals(log_odds: Floats, low_rank: LowRank, component: int, k: int) -> tuple[float, Floats]:
+def low_rank_marginals(log_odds: Floats, low_rank: LowRank, k: int) -> tuple[float, Floats]:
     """Return log P(|Y| = k) and P(i ∈ Y | |Y| = k)."""
-    log_t = low_rank_tilt(log_odds, low_rank, component, k)
-    tilted = LowRankSizes.of(log_odds, low_rank, component, log_t)
-    probability, marginals = tilted.marginals_given_size(k)
-    log_Z = [_log_Z(log_odds + shift, low_rank, component) for shift in (0.0, log_t)]
-    return float(np.log(probability) + log_Z[1] - log_Z[0] - k * log_t), marginals
+    log_t = low_rank_tilt(log_odds, low_rank, k)
+    probability, marginals = LowRankSizes.of(log_odds + log_t, low_rank).marginals_given_size(k)
+    tilted, log_Z = (_log_Z(log_odds + shift, low_rank) for shift in (log_t, 0.0))
+    return float(np.log(probability) + tilted - log_Z - k * log_t), marginals
 
 
-def _log_Z(log_odds: Floats, low_rank: LowRank, component: int) -> float:
-    p = sigmoid(log_odds[low_rank.active])
-    core = low_rank.core[component if low_rank.g > 1 else 0]
-    return float(np.logaddexp(0, log_odds).sum()) + absorbed_core(core, weighted_gram(low_rank.rows, p))[0]
+def _log_Z(log_odds: Floats, low_rank: LowRank) -> float:
+    return float(np.logaddexp(0, log_odds).sum() + low_rank.absorb(sigmoid(log_odds)[None])[0][0])
 
 
 def _times_real(a: Complex, b: Floats) -> Complex:

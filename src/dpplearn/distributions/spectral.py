@@ -9,8 +9,8 @@ items, whose minors are lost in rounding, are computed from F as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import Any
@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
+from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.compiled import loops, worth_loading
-from dpplearn.distributions.components import Best, Components, NextItems, Sets, Similarity, subset
+from dpplearn.distributions.components import Best, Components, NextItems, Similarity, TopQuery, batches
 from dpplearn.distributions.determinants import (
-    BATCH_NUMBERS,
     SMALL_PIVOT,
     SetMinors,
     adjoin_rows,
@@ -271,12 +271,12 @@ class SpectralDPP(Components):
         pairs = independent - self.K[np.ix_(rows, columns)] ** 2
         return np.asarray(weights[0] * np.where(pairs >= zero_pivot(self.n_items, 2) * independent, pairs, 0))
 
-    def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
+    def log_prob(self, sets: Baskets, threads: int | None = None) -> Floats:
         """Return log P(Y) of each set, (s, 1)."""
         sums = symmetric_sums(self.bordered, self.size_range, sets, threads, want_delta=False)
         return self.log_prob_by_minors(sums.each(), sets)[:, None]
 
-    def log_prob_by_minors(self, log_det: Floats, sets: Sets) -> Floats:
+    def log_prob_by_minors(self, log_det: Floats, sets: Baskets) -> Floats:
         """Return log P(Y) of each set, (s,), from the logarithms of its minors, which are −inf for sets in doubt."""
         values = log_det + self.bordered.log_constant
         if np.isneginf(log_det).any():
@@ -305,31 +305,33 @@ class SpectralDPP(Components):
                 values[row] += 2 * np.log(singular_values(np.sqrt(1 - lam)[:, None] * W)).sum()
         return values
 
-    def log_inclusion(self, sets: Sets) -> Floats:
+    def log_inclusion(self, sets: Baskets) -> Floats:
         """Return log P(A ⊆ Y) = log det K_A of each set, (s, 1)."""
         values = np.empty((len(sets.sizes), 1))
         for group in sets.by_size:
             values[group.rows, 0] = log_gram(self.factor, group.sets)
         return values
 
-    def _next(
-        self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
-    ) -> NextItems:
+    def next(self, inclusion: bool, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> NextItems:
+        if items is not None and items.size and (items.min() < 0 or np.any(items != items[0])):
+            log_prob, scale, x = self.next(inclusion, log_mass, sets)
+            return log_prob, scale, np.where(items >= 0, np.take_along_axis(x, np.maximum(items, 0), axis=1), 0)
+        some = None if items is None or not len(items) else items[0]
         if inclusion:
-            return self._adjoin(self._inclusion, self.factor, 0, log_mass, sets, items)
+            return self._adjoin(self._inclusion, self.factor, 0, log_mass, sets, some)
         factor = None if self.near_one.any() else self._odds_factor
-        return self._adjoin(self.bordered, factor, self.size_range.start, log_mass, sets, items)
+        return self._adjoin(self.bordered, factor, self.size_range.start, log_mass, sets, some)
 
-    def top(
-        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
-    ) -> Best:
+    def top(self, query: TopQuery) -> Best:
         if self.bordered.n_border or not worth_loading():
-            return super().top(log_mass, sets, k, candidate, inclusion, threads)
-        least, of_K = np.empty(len(sets)), self._inclusion.components if inclusion else None
-        found = top_compiled(self.bordered.components, of_K, log_mass, sets, k, candidate, least, threads)
+            return super().top(query)
+        least = np.empty(len(query.sets))
+        of_scores = self.bordered.components
+        of_probabilities = self._inclusion.components if query.inclusion else of_scores
+        found = top_compiled(of_scores, of_probabilities, query, least)
         doubtful = np.flatnonzero(~(least >= SMALL_PIVOT))
         if len(doubtful):
-            again = super().top(log_mass, subset(sets, doubtful), k, candidate, inclusion, threads)
+            again = super().top(replace(query, sets=query.sets.subset(doubtful)))
             for to, values in zip(found, again, strict=True):
                 to[doubtful] = values
         return found
@@ -340,18 +342,12 @@ class SpectralDPP(Components):
         factor: Floats | None,
         n_certain: int,
         log_mass: Floats,
-        sets: Sets,
+        sets: Baskets,
         items: Ints | None,
     ) -> NextItems:
-        if items is not None and len(items) == len(sets) == 1:
-            items = items.reshape(-1)
-        if items is not None and (items.ndim == 2 or (items < 0).any()):
-            log_prob, scale, x = self._adjoin(minors, factor, n_certain, log_mass, sets, None)
-            items = np.broadcast_to(items, (len(x), items.shape[-1]))
-            return log_prob, scale, np.where(items >= 0, np.take_along_axis(x, np.maximum(items, 0), axis=1), 0)
-        s, j = len(sets.sizes), self.n_items if items is None else len(items)
+        s, j = len(sets), self.n_items if items is None else len(items)
         log_prob, scale, x = np.full(s, -np.inf), np.zeros(s), np.zeros((s, j))
-        for rows, group in _batches(sets, j):
+        for rows, group in batches(sets, j):
             k = group.shape[1]
             if k > self.rank or k + 1 < n_certain:  # neither A nor any A ∪ i is possible
                 continue
@@ -563,14 +559,6 @@ class SpectralDPP(Components):
 def _nothing(n_items: int) -> SpectralDPP:
     """Return the DPP under which every set is empty."""
     return SpectralDPP(np.zeros(n_items), np.eye(n_items))
-
-
-def _batches(sets: Sets, numbers: int) -> Iterator[tuple[Ints, Items]]:
-    """Yield rows and sets of one size, so many that an array of `numbers` per item of each set is not too large."""
-    for group in sets.by_size:
-        size = max(BATCH_NUMBERS // ((group.sets.shape[1] + 1) * (numbers + 1)), 1)
-        for start in range(0, len(group.rows), size):
-            yield group.rows[start : start + size], group.sets[start : start + size]
 
 
 @lru_cache(maxsize=8)

@@ -16,7 +16,7 @@ from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.components import Sets
+from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.determinants import SetMinors, zero_pivot
 from dpplearn.distributions.minors import (
     NO_DELTA,
@@ -240,12 +240,12 @@ def _minor_sums(C: Floats, baskets: Baskets, threads: int | None) -> MinorSums:
     return MinorSums(float(baskets.blocks.weights @ logdets), delta)
 
 
-def log_minors(C: Floats, baskets: Sets, threads: int | None = None) -> Floats:
+def log_minors(C: Floats, baskets: Baskets, threads: int | None = None) -> Floats:
     """Return log det C_Y of every basket."""
     return _general_minors(C, baskets, threads, want_delta=False)[0][baskets.blocks.places]
 
 
-def _general_minors(C: Floats, baskets: Sets, threads: int | None, *, want_delta: bool) -> tuple[Floats, Floats]:
+def _general_minors(C: Floats, baskets: Baskets, threads: int | None, *, want_delta: bool) -> tuple[Floats, Floats]:
     smallest = np.zeros(baskets.blocks.largest + 1)
     return minors_of(C, baskets, threads, symmetric=False, smallest=smallest, want_delta=want_delta)
 
@@ -269,7 +269,7 @@ def _segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int
     return SegmentSums(log_sum, shares, counts.T)
 
 
-def log_segments(log_odds: Floats, bias: Floats, baskets: Sets, threads: int | None = None) -> Floats:
+def log_segments(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None = None) -> Floats:
     """Return log Σ_c exp(bias_c + log_odds_c·x_Y) of every basket."""
     table, each = np.ascontiguousarray(log_odds.T), np.empty(len(baskets))
     part = partial(_segments, table, bias, baskets, NO_DELTA, NO_NUMBERS, each)
@@ -278,7 +278,7 @@ def log_segments(log_odds: Floats, bias: Floats, baskets: Sets, threads: int | N
 
 
 def _segments(
-    table: Floats, bias: Floats, baskets: Sets, counts: Floats, shares: Floats, each: Floats, share: Share
+    table: Floats, bias: Floats, baskets: Baskets, counts: Floats, shares: Floats, each: Floats, share: Share
 ) -> float:
     rows = share.among(len(baskets))
     given = (baskets.indices, baskets.offsets, baskets.weights, table, bias, rows.start, rows.stop)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
-from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chances
 from dpplearn.evaluation.metrics import PERCENTILE_RANK, weighted_mean
@@ -38,8 +38,8 @@ def model_predictor(distribution: SetDistribution) -> Predictor:
 
     def scores(partial: Sequence[Ints]) -> Floats:
         # P(A ∪ i) up to a factor that is the same for all i.
-        sets = PlainSets.of(partial, distribution.n_items)
-        log_p, _, x = distribution.components.next(distribution.log_mass, sets, None, None)
+        sets = sets_of(partial, distribution.n_items)
+        log_p, _, x = distribution.components.next(False, distribution.log_mass, sets)
         impossible = np.flatnonzero(np.isneginf((distribution.log_mass + log_p).max(axis=1)))
         if len(impossible):
             x = np.array(x)
@@ -47,7 +47,7 @@ def model_predictor(distribution: SetDistribution) -> Predictor:
         return x
 
     def probabilities(partial: Sequence[Ints]) -> Floats:
-        return distribution.next_probabilities(PlainSets.of(partial, distribution.n_items))
+        return distribution.next_probabilities(sets_of(partial, distribution.n_items))
 
     return Predictor(scores, probabilities, distribution)
 

@@ -77,8 +77,7 @@ class Segments:
     @property
     def X(self) -> Floats:
         """The interaction as one dense matrix: shared, or the mean over segments."""
-        interaction: Any = self.components.dense().interaction
-        return np.asarray(interaction.X.mean(axis=0))
+        return np.asarray(self.components.interaction.X.mean(axis=0))
 
     @property
     def factors(self) -> LowRank | None:

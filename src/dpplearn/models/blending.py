@@ -9,7 +9,7 @@ import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.baskets import Baskets
-from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.models.record import Training
 
@@ -20,7 +20,7 @@ MAX_STEPS, TOLERANCE = 200, 1e-6  # of EM
 
 def ranking_scores(distribution: SetDistribution, basket: Ints) -> Floats:
     """Return the score of every item: P(A ∪ i)/P(A), or P(i ∈ Y given A ⊆ Y) where P(A) is zero."""
-    sets = PlainSets.of([basket], distribution.n_items)
+    sets = sets_of([basket], distribution.n_items)
     scores = distribution.next_scores(sets)[0]
     return np.asarray(distribution.next_probabilities(sets)[0] if np.isnan(scores).any() else scores)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
 from dpplearn.errors import InputError, whole_number
 from dpplearn.utils.text import Part, TextTable, as_text, briefly, chance, share, times_as_likely
@@ -133,7 +133,7 @@ def explanation(
     if len(basket) <= max_exact:
         shapley, error = _exact(values, basket), np.zeros(2)
     else:
-        shapley, error = _sampled(distribution, basket, item, n_pairs, np.random.default_rng(rng))
+        shapley, error = _sampled(values, basket, n_pairs, np.random.default_rng(rng))
     factors = np.exp(shapley)  # (n_basket, 2)
     strongest = np.argsort(-np.abs(shapley[:, 0]), kind="stable")
     return Explanation(
@@ -150,8 +150,8 @@ def explanation(
 
 def _values(distribution: SetDistribution, item: int) -> Values:
     def values(parts: Sequence[Ints]) -> Floats:
-        sets = PlainSets.of(parts, distribution.n_items)
-        score, probability = distribution.next_items(sets, np.array([item]))
+        sets = sets_of(parts, distribution.n_items)
+        score, probability = distribution.next_items(sets, np.full((len(sets), 1), item))
         with np.errstate(divide="ignore"):
             return np.log(np.column_stack([probability, score]))
 
@@ -173,15 +173,12 @@ def _exact(values_of: Values, basket: Ints) -> Floats:
     return shapley
 
 
-def _sampled(
-    distribution: SetDistribution, basket: Ints, item: int, n_pairs: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
+def _sampled(values_of: Values, basket: Ints, n_pairs: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return the average over pairs of a random order and its reverse, and the largest standard error."""
     orders = np.array([rng.permutation(len(basket)) for _ in range(n_pairs)])
     orders = np.concatenate([orders, orders[:, ::-1]])
-    score, probability = distribution.next_item_along(basket, orders, item)
-    with np.errstate(divide="ignore"):
-        values = np.log(np.stack([probability, score], axis=2))  # (2 n_pairs, n_basket + 1, 2)
+    prefixes = [basket[order[:size]] for order in orders for size in range(len(basket) + 1)]
+    values = values_of(prefixes).reshape(len(orders), -1, 2)
     steps = np.empty((len(orders), len(basket), 2))
     np.put_along_axis(steps, orders[:, :, None], _steps(values[:, :-1], values[:, 1:]), axis=1)
     pairs = (steps[:n_pairs] + steps[n_pairs:]) / 2

@@ -16,7 +16,7 @@ from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.pairs import FDR_LEVEL
 from dpplearn.data.unknown import known_items
-from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.answers import Recommendation, Relation, Selection
@@ -359,10 +359,10 @@ class SetModel:
         by = blended(self.distribution, self.training, basket, weight, free)
         best = np.argsort(-by, kind="stable")[:k]
         best = best[by[best] > 0]
-        sets = PlainSets.of([basket], len(self.items))
+        sets = sets_of([basket], len(self.items))
         if self.distribution.log_inclusion(sets)[0] == -np.inf:
             raise InputError(IMPOSSIBLE)
-        probabilities = self.distribution.next_probabilities(sets, best)[0]
+        probabilities = self.distribution.next_probabilities(sets, best[None])[0]
         return [Recommendation(self.items[i], float(by[i]), float(p)) for i, p in zip(best, probabilities, strict=True)]
 
     def _blend_weight(self, blend: float | str | None) -> float | None:
@@ -629,5 +629,5 @@ class SetModel:
 
         save(self, path, force=force)
 
-    def _sets(self, basket: Basket) -> PlainSets:
-        return PlainSets.of([self.catalogue.positions(basket)], len(self.items))
+    def _sets(self, basket: Basket) -> Baskets:
+        return sets_of([self.catalogue.positions(basket)], len(self.items))

@@ -27,7 +27,7 @@ from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
-from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution, Top, no_items
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.answers import StoreRecommendation
@@ -474,7 +474,7 @@ class ModelStore(Mapping[str, Model]):
         if not plain or query.k not in self._absent:
             nothing = np.zeros(0, np.int64)
             found = [
-                self._top(number, PlainSets.of([nothing], len(items)), query)
+                self._top(number, sets_of([nothing], len(items)), query)
                 for number, items in enumerate(self._places.items)
             ]
             columns = [np.concatenate(column, axis=1) for column in list(zip(*found, strict=True))[:3]]
@@ -484,7 +484,7 @@ class ModelStore(Mapping[str, Model]):
             self._absent[query.k] = ranked
         return self._absent[query.k]
 
-    def _top(self, number: int, sets: Baskets | PlainSets, query: _Query) -> Top:
+    def _top(self, number: int, sets: Baskets, query: _Query) -> Top:
         """Return the k best items of one category, as positions in the catalogue of the store."""
         items = self._places.items[number]
         candidate = query.allowed[items] & query.chosen[number]
