@@ -327,7 +327,7 @@ class Baskets:
     @cached_property
     def sizes(self) -> Ints:
         """The number of items of each basket."""
-        return read_only(np.diff(self.offsets))
+        return read_only(self.offsets[1:] - self.offsets[:-1])
 
     @cached_property
     def totals(self) -> Totals:

@@ -53,8 +53,7 @@ def batches(sets: Baskets, numbers: int) -> Iterator[tuple[Ints, Items]]:
             yield group.rows[start : start + step], group.sets[start : start + step]
 
 
-@dataclass(frozen=True, eq=False)
-class TopQuery:
+class TopQuery(NamedTuple):
     """A query for the best next items of sets."""
 
     log_mass: Floats  # (m,)

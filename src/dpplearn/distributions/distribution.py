@@ -280,8 +280,9 @@ class SetDistribution:
         sizes = sets.sizes
         log_set = self._log_set(sizes, found.log_p, summed=True)
         log_event = self._log_event(sizes, found.log_q, summed=True)
-        scores = _ratio(found.log_x, log_set[:, None])
-        probabilities = np.minimum(_ratio(found.log_y, log_event[:, None]), 1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores = np.exp(found.log_x - log_set[:, None])
+            probabilities = np.minimum(np.exp(found.log_y - log_event[:, None]), 1)
         top = Top(found.items, scores, probabilities, log_event > -np.inf)
         rows = (log_set == -np.inf).nonzero()[0]
         if len(rows):
@@ -487,8 +488,8 @@ def _sum_of_logs(distribution: SetDistribution, baskets: Baskets, threads: int |
 
 def _ratio(log_x: Floats, log_total: Floats) -> Floats:
     """Return exp(log_x − log_total), NaN where log_total is −inf."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(log_total > -np.inf, np.exp(log_x - log_total), np.nan)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(log_x - np.where(log_total > -np.inf, log_total, np.nan)))
 
 
 def _check_possible(log_p: float | Floats) -> None:

@@ -358,12 +358,15 @@ def schur_complements(M: Floats, sets: Items, items: Ints | None) -> tuple[Float
 
     The logarithm is −inf where M_A is singular up to rounding.
     """
-    places = np.arange(M.shape[1])[None] if items is None else items
     log_det, minors = checked_minors(M[:, sets[:, :, None], sets[:, None, :]])
-    row, column = M[:, sets[:, :, None], places[:, None, :]], M[:, places[:, None, :], sets[:, :, None]]
-    solved = np.linalg.solve(minors, row)
-    solved *= column
-    return log_det, np.diagonal(M, axis1=1, axis2=2)[:, places] - solved.sum(axis=2)
+    transposed, diagonal = np.swapaxes(M, 1, 2), np.diagonal(M, axis1=1, axis2=2)
+    if items is None:
+        rows, columns, own = M[:, sets], transposed[:, sets], diagonal[:, None]
+    else:
+        among = (slice(None), sets[:, :, None], items[:, None, :])
+        rows, columns, own = M[among], transposed[among], diagonal[:, items]
+    solved = np.linalg.inv(minors) @ rows  # half the time of `solve`
+    return log_det, own - np.einsum("gsaj,gsaj->gsj", solved, columns)
 
 
 def checked_minors(minors: Floats) -> tuple[Floats, Floats]:

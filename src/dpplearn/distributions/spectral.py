@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import Any
@@ -331,7 +331,7 @@ class SpectralDPP(Components):
         found = top_compiled(of_scores, of_probabilities, query, least)
         doubtful = np.flatnonzero(~(least >= SMALL_PIVOT))
         if len(doubtful):
-            again = super().top(replace(query, sets=query.sets.subset(doubtful)))
+            again = super().top(query._replace(sets=query.sets.subset(doubtful)))
             for to, values in zip(found, again, strict=True):
                 to[doubtful] = values
         return found
