@@ -32,7 +32,8 @@ def test_a_blend_ranks_by_shares_of_both_and_keeps_the_probabilities(blend: floa
     best = np.argsort(-expected, kind="stable")
     assert [each.item for each in found] == [others[i] for i in best]
     np.testing.assert_allclose([each.score for each in found], expected[best])
-    assert [each.probability for each in found] == [model[each.item].probability for each in found]
+    expected = [model[each.item].probability for each in found]
+    np.testing.assert_allclose([each.probability for each in found], expected, rtol=1e-12)
 
 
 def test_a_blend_that_cannot_be_is_refused_with_what_to_do() -> None:
