@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from dpplearn.arrays import Floats
+from dpplearn.data.baskets import Baskets
 from dpplearn.data.blocks import LANES
 from dpplearn.distributions.compiled import loops
-from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.determinants import SetMinors, doubtful_pivot
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count

@@ -16,7 +16,6 @@ from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.compiled import loops
-from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.determinants import SetMinors, zero_pivot
 from dpplearn.distributions.minors import (
     NO_DELTA,
