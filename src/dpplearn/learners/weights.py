@@ -11,7 +11,6 @@ import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.components import softmax
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import IndependentItems
@@ -29,7 +28,6 @@ from dpplearn.models.model import SetModel
 from dpplearn.utils.text import count
 
 RIDGE = 1e-12  # on second derivatives, relative to the largest: models may be alike
-MAX_HALVINGS = 30
 
 
 def fit_weights(
@@ -88,16 +86,44 @@ def fit_weights(
     True
     """
     settings = Settings(nonempty=nonempty, tol=tol, max_iter=max_iter, max_seconds=max_seconds, threads=threads)
-    problem = GivenModels.of(_over_models(baskets, models), models, k, settings)
+    if not isinstance(models, Sequence) or not models or not all(isinstance(each, SetModel) for each in models):
+        raise InputError("models must be a list of one or more DPPs and Mixtures")
+    given = checked_baskets(baskets)
+    if not isinstance(given, Baskets):
+        raise InputError("the weights of given models need all baskets in one place, and these are in parts")
+    given = given.over(models[0].catalogue)
+    counted = given.subset(given.weights > 0)
+    distributions = [distribution_over(model, given.catalogue) for model in models]
+    if k is None:
+        of_nonempty = resolve_nonempty(nonempty, counted)
+        distributions = [each.with_p_empty(0.0) if of_nonempty else each for each in distributions]
+    else:
+        k, of_nonempty = whole_number("k", k, 1, given.n_items), False
+        others = int((counted.sizes != k).sum())
+        if others:
+            raise InputError(f"k={k}, but {others} of {count(len(counted), 'basket')} have not {count(k, 'item')}")
+        distributions = [_with_size(each, k, number) for number, each in enumerate(distributions)]
+    problem = GivenModels(given, threads, of_nonempty, tuple(distributions), k, tol)
     learner = Learner("weights", weights_steps, never, at_end=Stop.TOLERANCE)
     return fit_task(settings.task_of(learner, problem, "even"), callback=callback)
 
 
+def _with_size(distribution: SetDistribution, k: int, number: int) -> SetDistribution:
+    """Return a distribution with the same sets of k items; of a DPP the one with mean size k."""
+    sizes, components = distribution.size_range, distribution.components
+    if k not in sizes:
+        raise InputError(
+            f"k={k}, but sets of model {number} have {sizes[0]} to {sizes[-1]} items; leave that model out"
+        )
+    tilted = getattr(components, "with_mean_size", None)  # of a symmetric DPP
+    return SetDistribution.mixture(softmax(distribution.log_mass), tilted(k) if tilted else components)
+
+
 @dataclass(frozen=True, eq=False)
 class GivenModels(Problem):
-    """Baskets, the distributions they may come from, and the condition on every set: none, Y ≠ ∅, or |Y| = k.
+    """Baskets, the distributions they may come from, and the size k of every set, if that is given.
 
-    A kernel is the `SetDistribution` of the mixture.
+    A learner starts from weights, and a kernel is the `SetDistribution` of a mixture.
     """
 
     baskets: Baskets  # over the items of the models
@@ -107,32 +133,18 @@ class GivenModels(Problem):
 
     model_type: ClassVar[Any] = Mixture
 
-    @classmethod
-    def of(cls, baskets: Baskets, models: Sequence[SetModel], k: int | None, settings: Settings) -> GivenModels:
-        """Return the problem, with the condition that the options ask for."""
-        each, tol = [distribution_over(model, baskets.catalogue) for model in models], settings.tol or 0.0
-        counted = baskets.subset(baskets.weights > 0)
-        if k is None:
-            nonempty = resolve_nonempty(settings.nonempty, counted)
-            each = [one.with_p_empty(0.0) for one in each] if nonempty else each
-            return cls(baskets, settings.threads, nonempty, tuple(each), None, tol)
-        k = whole_number("k", k, 1, baskets.n_items)
-        others = int((counted.sizes != k).sum())
-        if others or settings.nonempty is False:
-            reason = f"{others} of {count(len(counted), 'basket')} have not" if others else "nonempty=False"
-            raise InputError(f"k={k} means that every basket has {count(k, 'item')}, but {reason}")
-        each = [_with_size(one, k, number) for number, one in enumerate(each)]
-        return cls(baskets, settings.threads, False, tuple(each), k, tol)
+    def log_condition(self, distribution: SetDistribution) -> float:
+        """Return the log-probability of the condition on the size."""
+        return 0.0 if self.k is None else float(distribution.log_sizes()[self.k])
 
     @cached_property
-    def log_condition(self) -> Floats:
-        """log P_c of the condition on the size, (n_models,)."""
-        return np.array([each.log_sizes()[self.k] if self.k is not None else 0.0 for each in self.distributions])
+    def log_conditions(self) -> Floats:
+        return np.array([self.log_condition(each) for each in self.distributions])
 
     @cached_property
     def likelihoods(self) -> WeightsProblem:
         columns = [each.log_prob(self.baskets, self.threads) for each in self.distributions]
-        found = np.column_stack(columns) - self.log_condition
+        found = np.column_stack(columns) - self.log_conditions
         impossible = np.flatnonzero(found.max(axis=1) == -np.inf)
         if len(impossible):
             items = self.baskets.catalogue.select(self.baskets.positions(impossible[0]))
@@ -152,13 +164,10 @@ class GivenModels(Problem):
     def at(self, w: Floats) -> SetDistribution:
         """Return the mixture in which the models have these weights, given the condition."""
         with np.errstate(divide="ignore"):
-            log_shares = np.log(w) - self.log_condition
-        shares = np.exp(log_shares - log_shares.max())  # also for sizes that are very unlikely
-        return SetDistribution.combined(self.distributions, shares / shares.sum())
+            return SetDistribution.combined(self.distributions, softmax(np.log(w) - self.log_conditions))
 
     def log_likelihood(self, kernel: SetDistribution) -> float:
-        log_condition = 0.0 if self.k is None else float(kernel.log_sizes()[self.k])
-        return super().log_likelihood(kernel) - log_condition
+        return super().log_likelihood(kernel) - self.log_condition(kernel)
 
     def independent_log_likelihood(self) -> float:
         if self.k is None:
@@ -173,27 +182,6 @@ class GivenModels(Problem):
     def memory(self, learner: Learner) -> float:
         """Return the bytes of the likelihoods and of what a step derives from them."""
         return 8.0 * len(self.baskets) * len(self.distributions) * 4
-
-
-def _over_models(baskets: AnyBaskets | Iterable[Iterable[Any]], models: Any) -> Baskets:
-    """Return the baskets over the items of the models."""
-    if not isinstance(models, Sequence) or not models or not all(isinstance(each, SetModel) for each in models):
-        raise InputError("models must be a list of one or more DPPs and Mixtures")
-    found = checked_baskets(baskets)
-    if not isinstance(found, Baskets):
-        raise InputError("the weights of given models need all baskets in one place, and these are in parts")
-    return found.over(models[0].catalogue)
-
-
-def _with_size(distribution: SetDistribution, k: int, number: int) -> SetDistribution:
-    """Return a distribution with the same sets of k items; of a DPP the one with mean size k."""
-    sizes, components = distribution.size_range, distribution.components
-    if k not in sizes:
-        raise InputError(
-            f"k={k}, but sets of model {number} have {sizes[0]} to {sizes[-1]} items; leave that model out"
-        )
-    tilted = getattr(components, "with_mean_size", None)  # of a symmetric DPP
-    return SetDistribution.mixture(softmax(distribution.log_mass), tilted(k) if tilted else components)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,12 +219,18 @@ class WeightsProblem:
         ratio = self.likelihoods / (self.likelihoods @ w)[:, None]
         H = ratio.T @ (self.shares[:, None] * ratio)
         R = np.linalg.cholesky(H + RIDGE * H.diagonal().max() * np.eye(len(w))).T
-        found, _ = nnls(R, np.linalg.solve(R.T, 2 * self.gradient(w) - 1))
+        try:
+            found, _ = nnls(R, np.linalg.solve(R.T, 2 * self.gradient(w) - 1))
+        except RuntimeError:  # too many iterations
+            return w
         return np.asarray(found / found.sum()) if found.sum() > 0 else w
 
 
 def weights_steps(w: Floats, given: GivenModels) -> Iterator[Step]:
-    """Yield steps from weights w, each an EM step and a Newton step, until at most `tol` is to be gained."""
+    """Yield steps from weights w, until at most `tol` is to be gained.
+
+    Each is an EM step, which cannot fall, and Newton's step from there, unless that falls by more than rounding.
+    """
     problem = given.likelihoods
     value, step_size, evaluations = problem.log_likelihood(w), 0.0, 1.0
     while True:
@@ -244,22 +238,10 @@ def weights_steps(w: Floats, given: GivenModels) -> Iterator[Step]:
         if problem.excess(w) <= given.tol:
             return
         em = w * problem.gradient(w)
-        w, step_size = _newton_step(problem, em / em.sum())
-        value, evaluations = problem.log_likelihood(w), 2.0
-
-
-def _newton_step(problem: WeightsProblem, w: Floats) -> tuple[Floats, float]:
-    """Go along Newton's step as far as ℓ rises, or near the maximum, where rounding hides that, as the excess falls."""
-    try:
-        direction = problem.newton(w) - w
-    except (RuntimeError, np.linalg.LinAlgError):
-        return w, 0.0
-    value, excess = problem.log_likelihood(w), problem.excess(w)
-    rounding = 16 * EPSILON * max(1.0, abs(value))
-    for halving in range(MAX_HALVINGS):
-        there = np.maximum(w + 0.5**halving * direction, 0)
+        w, step_size, evaluations = em / em.sum(), 0.0, 2.0
+        value = problem.log_likelihood(w)
+        newton = problem.newton(w)
         with np.errstate(divide="ignore"):
-            gain = problem.log_likelihood(there) - value
-        if gain > rounding or (gain > -rounding and problem.excess(there) < excess):
-            return there / there.sum(), 0.5**halving
-    return w, 0.0
+            there = problem.log_likelihood(newton)
+        if there >= value - 16 * EPSILON * max(1.0, abs(value)):
+            w, value, step_size = newton, there, 1.0
