@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-from dpplearn import Baskets, InputError
+from dpplearn import Baskets
 from dpplearn.models.record import Training
 from helpers import strategies
 
@@ -50,5 +50,3 @@ def test_a_blend_and_what_was_left_out_travel_with_the_arrays() -> None:
     assert again is not None
     assert (training.least, len(training.pairs)) == (2, 1)
     assert (again.blend, again.least) == (0.2, 2)
-    with pytest.raises(InputError, match=r"1\.5"):
-        replace(training, blend=1.5)

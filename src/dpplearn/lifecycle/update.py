@@ -476,10 +476,10 @@ def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh:
     learned = replace(learned, n_distinct=None, digest=None) if past.drawn else learned
     training = updated.training
     if past.drawn and past.training is not None and kept.total_weight > 0:
-        share = kept.total_weight / past.training.weight
-        of_new = Training.of(fresh.over(updated.catalogue))
-        of_new = of_new.over(updated.catalogue, updated.catalogue, fresh.total_weight / of_new.weight)
-        known = past.training.over(updated.catalogue, before.catalogue, share) + of_new
+        n, of_new = len(updated.items), Training.of(fresh.over(updated.catalogue))
+        there = updated.catalogue.translation(before.catalogue)
+        of_past = past.training, there, kept.total_weight / past.training.weight
+        known = Training.sum([of_past, (of_new, np.arange(n), fresh.total_weight / of_new.weight)], n)
         training = replace(known, history=None if training is None else training.history)
     if training is not None and before.training is not None:
         training = replace(training, blend=before.training.blend)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,11 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.pairs import MAX_PAIRS, PairCounts, pair_counts
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
 
 MAX_FLOAT = sys.float_info.max
-TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 ROUNDING = 1e-9  # of sums of weights
 
 
@@ -45,21 +43,8 @@ class History:
     evaluations: Floats  # of the statistics, so far
     validation: Floats  # mean log-likelihood of the validation set; NaN without one
 
-    def __post_init__(self) -> None:
-        for name, column in self.columns.items():
-            if column.shape != (self.log_likelihood.size,) or column.dtype.kind != "f":
-                raise InputError(
-                    f"history.{name} must be one float per iteration, as many as history.log_likelihood, got "
-                    f"{column.dtype} of shape {column.shape}"
-                )
-
     def __len__(self) -> int:
         return len(self.log_likelihood)
-
-    @property
-    def columns(self) -> dict[str, Floats]:
-        """The columns by name, as they are stored in a model file."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True)
@@ -114,12 +99,11 @@ class Provenance:
         """
         if not isinstance(document, Mapping):
             raise InputError(f"learned must be a mapping, got {type(document).__name__}")
-        types = {field.name: TYPES[str(field.type).split(" ")[0]] for field in fields(cls)}
-        known = {name: value for name, value in document.items() if name in types}
-        for name, value in known.items():
-            if value is not None and not _has_type(value, types[name]):
-                raise InputError(f"learned.{name} must be {types[name].__name__}, got {value!r}")
-        return cls(**known)
+        for field in fields(cls):
+            kind, value = str(field.type).split(" ")[0], document.get(field.name)
+            if value is not None and not _has_type(value, kind):
+                raise InputError(f"learned.{field.name} must be {kind}, got {value!r}")
+        return cls(**{field.name: document.get(field.name) for field in fields(cls)})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values that are not None, by name.
@@ -129,15 +113,14 @@ class Provenance:
         >>> Provenance(learner="em", shrinkage=0.0).to_dict()
         {'learner': 'em', 'shrinkage': 0.0}
         """
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in named.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def _has_type(value: Any, wanted: type) -> bool:
-    """Return whether a value has a type; integers that a float can represent are floats, too."""
-    if wanted is float and isinstance(value, int):
-        return not isinstance(value, bool) and abs(value) < MAX_FLOAT
-    return isinstance(value, wanted) and isinstance(value, bool) == (wanted is bool)
+def _has_type(value: Any, kind: str) -> bool:
+    """Return whether a JSON value has a type; integers that a float can represent are floats, too."""
+    if kind == "float" and type(value) is int:
+        return abs(value) < MAX_FLOAT
+    return type(value).__name__ == kind
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,23 +150,6 @@ class Training:
     schedule: Mapping[str, npt.NDArray[Any]] | None = None
 
     def __post_init__(self) -> None:
-        _check(0 < self.weight < np.inf, "weight", "positive", f"{self.weight:g}")
-        for name in ("item_weights", "pair_weights"):
-            weights = getattr(self, name)
-            shape = f"{weights.dtype} of shape {weights.shape}"
-            _check(weights.ndim == 1 and weights.dtype.kind == "f", name, "one float each", shape)
-            inside = np.all((weights >= 0) & (weights <= self.weight * (1 + ROUNDING)))
-            expected = f"between 0 and {self.weight:g}, the weight of all baskets"
-            _check(inside, name, expected, f"{weights.min(initial=np.inf):g} to {weights.max(initial=-np.inf):g}")
-        n, pairs = len(self.item_weights), self.pairs
-        whole = pairs.shape == (len(self.pair_weights), 2) and pairs.dtype.kind in "iu"
-        expected = f"two integers for each of the {len(self.pair_weights)} training.pair_weights"
-        _check(whole, "pairs", expected, f"{pairs.dtype} of shape {pairs.shape}")
-        if pairs.size:
-            inside = pairs.min() >= 0 and pairs.max() < n
-            _check(inside, "pairs", f"between 0 and {n - 1}, positions of items", f"{pairs.min()} to {pairs.max()}")
-        _check(self.blend is None or 0 <= self.blend <= 1, "blend", "between 0 and 1", self.blend)
-        _check(0 <= self.least < np.inf, "least", "0 or more", self.least)
         for array in (self.item_weights, self.pairs, self.pair_weights):
             read_only(array)
 
@@ -202,24 +168,24 @@ class Training:
         pairs, weights, least = pair_counts(baskets, max_pairs)
         return cls(total, baskets.frequencies() * total, pairs, weights, history, least=least)
 
-    def over(self, catalogue: Catalogue, own: Catalogue, share: float = 1.0) -> Training:
-        """Return the counts over a catalogue that contains all items of `own`, with weights multiplied by `share`."""
-        there = catalogue.translation(own)
-        item_weights = np.zeros(len(catalogue))
-        item_weights[there] = share * self.item_weights
-        pairs = np.sort(there[self.pairs], axis=1).astype(np.int32)
-        kept = share * self.weight, item_weights, pairs, share * self.pair_weights
-        return Training(*kept, self.history, self.blend, share * self.least)
+    @classmethod
+    def sum(cls, parts: Sequence[tuple[Training, Ints, float]], n_items: int) -> Training:
+        """Return the sum of counts over other items: each with the new positions of its items, and a factor.
 
-    def __add__(self, other: Training) -> Training:
-        """Return the counts of both sets of baskets, over one catalogue."""
-        n = len(self.item_weights)
-        pairs = np.concatenate([self.pairs, other.pairs]).astype(np.int64)
-        keys, which = np.unique(pairs[:, 0] * n + pairs[:, 1], return_inverse=True)
-        weights = np.bincount(which, np.concatenate([self.pair_weights, other.pair_weights]), len(keys)).astype(float)
-        items = self.item_weights + other.item_weights
-        both = np.stack(np.divmod(keys, n), axis=1).astype(np.int32)
-        return Training(self.weight + other.weight, items, both, weights, least=self.least + other.least)
+        Examples
+        --------
+        >>> one = Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]]))
+        >>> Training.sum([(one, np.array([0, 1]), 1.0), (one, np.array([0, 2]), 0.5)], 3).item_weights.tolist()
+        [1.5, 2.0, 1.0]
+        """
+        weight, least = (sum(share * getattr(each, name) for each, _, share in parts) for name in ("weight", "least"))
+        items, pairs = np.zeros(n_items), np.concatenate([np.sort(there[each.pairs]) for each, there, _ in parts])
+        for each, there, share in parts:
+            items[there] += share * each.item_weights
+        keys, which = np.unique(pairs @ [n_items, 1], return_inverse=True)
+        pair_weights = np.bincount(which, np.concatenate([share * each.pair_weights for each, _, share in parts]))
+        pairs = np.stack(np.divmod(keys, n_items), axis=1).astype(np.int32)
+        return cls(weight, items, pairs, pair_weights.astype(float), least=least)
 
     def with_items(self, n: int) -> Training:
         """Return the counts with n further items that occur in no basket.
@@ -285,13 +251,13 @@ class Training:
         if self.least:
             kept["training.least"] = np.array([self.least])
         if self.history is not None:
-            kept |= {f"history.{name}": column for name, column in self.history.columns.items()}
+            kept |= {f"history.{name}": column for name, column in vars(self.history).items()}
         if self.schedule is not None:
             kept |= {f"schedule.{name}": array for name, array in self.schedule.items()}
         return kept
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Training | None:
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Training | None:
         """Return the record from the arrays of a model file, or None if it has none. Other arrays are ignored.
 
         Examples
@@ -300,22 +266,41 @@ class Training:
         >>> Training.from_arrays(training.arrays).weight
         2.0
         """
-        given, columns, schedule = (
-            {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            for prefix in ("training.", "history.", "schedule.")
-        )
-        if not (given or columns or schedule):
+        if not any(name.startswith("training.") for name in arrays):
             return None
-        values: dict[str, Any] = dict(given)
-        for name in {"weight", "blend", "least"} & given.keys():
-            array = given[name]
-            is_one = array.shape == (1,) and array.dtype.kind == "f"
-            _check(is_one, name, "one float", f"{array.dtype} of shape {array.shape}")
-            values[name] = float(array[0])
-        # A missing or unknown array is a TypeError that names it.
-        return cls(**values, history=History(**columns) if columns else None, schedule=schedule or None)
+        read = partial(_checked, arrays)
+        weight, n_pairs = read("training.weight", (1,), np.finfo(float).tiny).item(), arrays["training.pairs"].shape[0]
+        most, n = weight * (1 + ROUNDING), arrays["training.item_weights"].size
+        history = None
+        if "history.log_likelihood" in arrays:
+            n_steps = arrays["history.log_likelihood"].size
+            history = History(*(read(f"history.{each.name}", (n_steps,)) for each in fields(History)))
+        schedule = {name: array for name, array in arrays.items() if name.startswith("schedule.")}
+        return cls(
+            weight,
+            read("training.item_weights", (n,), 0, most),
+            read("training.pairs", (n_pairs, 2), 0, n - 1, kinds="iu"),
+            read("training.pair_weights", (n_pairs,), 0, most),
+            history,
+            read("training.blend", (1,), 0, 1).item() if "training.blend" in arrays else None,
+            read("training.least", (1,), 0).item() if "training.least" in arrays else 0.0,
+            {name.removeprefix("schedule."): array for name, array in schedule.items()} or None,
+        )
 
 
-def _check(valid: Any, name: str, expected: str, got: Any) -> None:
-    if not valid:
-        raise InputError(f"training.{name} must be {expected}, got {got}")
+def _checked(
+    arrays: Mapping[str, npt.NDArray[Any]],
+    name: str,
+    shape: tuple[int, ...],
+    low: float | None = None,
+    high: float = MAX_FLOAT,
+    kinds: str = "f",
+) -> npt.NDArray[Any]:
+    """Return an array of a file that has the type and shape, and with `low` all of its values in the range."""
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind not in kinds:
+        kind = "floats" if kinds == "f" else "integers"
+        raise InputError(f"{name} must be {kind} of shape {shape}, got {array.dtype} of shape {array.shape}")
+    if low is not None and not np.all((array >= low) & (array <= high)):
+        raise InputError(f"{name} must be from {low:g} to {high:g}, got {array.min():g} to {array.max():g}")
+    return array
