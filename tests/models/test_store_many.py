@@ -33,7 +33,7 @@ def by_definition(store: ModelStore, basket: list[str], k: int = 4) -> Row:
     for number, slug in enumerate(store):
         catalogue = store[slug].catalogue
         held = catalogue.positions([item for item in basket if item in catalogue])
-        scores, probabilities = store.distribution(slug).next_items(sets_of([held], len(catalogue)))
+        scores, probabilities = store.distributions[slug].next_items(sets_of([held], len(catalogue)))
         entries += [
             (-scores[0, i], -probabilities[0, i], number, i, str(item))
             for i, item in enumerate(catalogue.labels)

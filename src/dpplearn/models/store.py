@@ -16,14 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
@@ -40,17 +40,23 @@ from dpplearn.utils.files import MANIFEST, OutputFolder, digest, replace_file
 from dpplearn.utils.text import Facts, Part, TextTable
 
 RESULTS = (
-    "On test baskets. gain: log-likelihood per basket minus that of independent items, in nats. rank: percentile rank "
-    "of a held-out item, 100 is best. loglik: mean log-likelihood. vs last: loglik minus that of the previous "
-    "model, on the items of both."
+    "on: test baskets, or without any the training baskets, which favour the model. gain: log-likelihood per basket "
+    "minus that of independent items, in nats. rank: percentile rank of a held-out item, 100 is best. loglik: mean "
+    "log-likelihood. vs last: loglik minus that of the previous model, on the items of both."
 )
 SUFFIX = ".safetensors"
 MODELS = "models"
 MODEL_NAME = re.compile(r".+-[0-9a-f]{12}\.safetensors")  # as `save_model` names files
 STORE_FOLDER = OutputFolder("store", 1, "fit-all")
 
+# One item recommended for one basket.
+ENTRY = np.dtype(
+    [("basket", np.int64), ("item", np.int64), ("category", np.int64), ("score", float), ("probability", float)]
+)
+
 Model = DPP | Mixture
 Entry = dict[str, Any]
+Entries = npt.NDArray[Any]  # of ENTRY
 
 
 @dataclass(frozen=True)
@@ -72,24 +78,15 @@ class StoreEntry:
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> StoreEntry:
         """Check one category of a manifest."""
-        text = {name: entry.get(name) for name in ("slug", "file")}
-        for name, value in text.items():
-            if not isinstance(value, str) or not value:
-                raise InputError(f"{name} of a category in the manifest must be text, got {value!r}; run fit-all again")
-        share = entry.get("share")
-        if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
+        slug, file, share = entry.get("slug"), entry.get("file"), entry.get("share")
+        valid = share is None or (isinstance(share, int | float) and 0 < share <= 1)
+        if not (valid and isinstance(slug, str) and slug and isinstance(file, str) and file):
             raise InputError(
-                f"share of category {entry['slug']} must be between 0 and 1, got {share!r}; run fit-all again"
+                "a category in the manifest must have slug and file as text and a share between 0 and 1, got "
+                f"slug={slug!r}, file={file!r}, share={share!r}; run fit-all again"
             )
         name, sha256, old = (str(entry.get(each) or "") for each in ("name", "sha256", "old"))
-        return cls(entry["slug"], name or entry["slug"], entry["file"], sha256, share, old)
-
-
-class ItemsByCategory(NamedTuple):
-    """The items of a basket by category, and those that no category has."""
-
-    items: dict[str, tuple[Label, ...]]
-    unknown: tuple[Label, ...]
+        return cls(slug, name or slug, file, sha256, share, old)
 
 
 class Ranking(NamedTuple):
@@ -130,7 +127,7 @@ class ModelStore(Mapping[str, Model]):
     ...     dl.DPP.from_K([[0.5, 0.2], [0.2, 0.4]], ["bib", "cup"]).save(f"{folder}/meals.safetensors")
     ...     store = ModelStore.open(folder)
     ...     [(each.item, each.category, round(each.probability, 2)) for each in store.recommend(["crib"], k=2)]
-    ...     store.by_category(["cup", "cot"]).items
+    ...     store.by_category(["cup", "cot"])
     [('bib', 'meals', 0.5), ('cup', 'meals', 0.4)]
     {'meals': ('cup',), 'sleep': ('cot',)}
     """
@@ -145,8 +142,6 @@ class ModelStore(Mapping[str, Model]):
         self.folder, self.manifest, self.fitted = Path(folder), manifest, fitted
         self._entries = {each.slug: each for each in map(StoreEntry.of, manifest["categories"])}
         self._models: dict[str, Model] = dict(models or {})
-        self._distributions: dict[str, SetDistribution] = {}
-        self._absent: dict[int, list[npt.NDArray[Any]]] = {}
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> Self:
@@ -167,21 +162,17 @@ class ModelStore(Mapping[str, Model]):
             If there is no such file or folder, if the folder has no models, or if its manifest is not valid.
         """
         source = Path(path)
-        if not source.is_dir():
-            if not source.exists():
-                what = "name a model store, a folder of model files or a model file"
-                raise InputError(f"{source} does not exist; {what}")
-            return cls(source.parent, {"categories": [_file_entry(source)]})
         if (source / MANIFEST).exists():
             manifest = STORE_FOLDER.read(source)
             entries = manifest.get("categories")
             if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
                 raise InputError(f"{source / MANIFEST} does not list categories; run fit-all again")
             return cls(source, manifest)
-        files = sorted(source.glob(f"*{SUFFIX}"))
-        if not files:
-            raise InputError(f"{source} has neither {MANIFEST} nor {SUFFIX} files; name a folder of models")
-        return cls(source, {"categories": list(map(_file_entry, files))})
+        folder, files = (source, sorted(source.glob(f"*{SUFFIX}"))) if source.is_dir() else (source.parent, [source])
+        if not files or not files[0].exists():
+            raise InputError(f"{source} is not a model file, a folder of {SUFFIX} files or a store of dpplearn fit-all")
+        entries = [{"slug": file.name.removesuffix(SUFFIX), "file": file.name} for file in files]
+        return cls(folder, {"categories": entries})
 
     @classmethod
     def of_model(cls, model: SetModel) -> Self:
@@ -201,10 +192,7 @@ class ModelStore(Mapping[str, Model]):
 
     def __getitem__(self, slug: str) -> Model:
         if slug not in self._models:
-            path = self.folder / self.entry(slug).file
-            if not path.is_file():
-                raise InputError(f"{path} does not exist; if the store was written again since, open it again")
-            self._models[slug] = load(path)
+            self._models[slug] = load(self.folder / self.entry(slug).file)
         return self._models[slug]
 
     def __iter__(self) -> Iterator[str]:
@@ -216,11 +204,6 @@ class ModelStore(Mapping[str, Model]):
     def __contains__(self, slug: object) -> bool:  # the method of Mapping would load the model
         return slug in self._entries
 
-    @property
-    def entries(self) -> tuple[StoreEntry, ...]:
-        """All categories, in the order of the manifest."""
-        return tuple(self._entries.values())
-
     def entry(self, slug: str) -> StoreEntry:
         """Return one category."""
         if slug not in self._entries:
@@ -231,7 +214,7 @@ class ModelStore(Mapping[str, Model]):
     @property
     def versions(self) -> dict[str, str]:
         """The SHA-256 of each model file, by slug."""
-        return {each.slug: each.sha256 or digest(self.folder / each.file) for each in self.entries}
+        return {each.slug: each.sha256 or digest(self.folder / each.file) for each in self._entries.values()}
 
     @property
     def results(self) -> dict[str, dict[str, Any]]:
@@ -250,19 +233,17 @@ class ModelStore(Mapping[str, Model]):
     def verify(self) -> list[str]:
         """Return the slugs whose model file is missing or differs from the digest in the manifest."""
 
-        def intact(each: StoreEntry) -> bool:
+        def damaged(each: StoreEntry) -> bool:
             path = self.folder / each.file
-            return path.is_file() and each.sha256 in ("", digest(path))
+            return not path.is_file() or each.sha256 not in ("", digest(path))
 
-        return [each.slug for each in self.entries if not intact(each)]
+        return [slug for slug, each in self._entries.items() if damaged(each)]
 
     # Reports.
 
     def to_dict(self) -> dict[str, Any]:
         """Return the manifest, with the categories fitted by this call of `fit_all`, as plain data for JSON."""
-        internal = {"kind", "format", "previous"}
-        found = {name: value for name, value in self.manifest.items() if name not in internal}
-        return {"folder": str(self.folder), "fitted": list(self.fitted), **found}
+        return {"folder": str(self.folder), "fitted": list(self.fitted), **self.manifest}
 
     def tables(self) -> Iterator[Part]:
         """Yield the models with their evaluation by `fit_all`, and the categories that could not be fitted."""
@@ -271,10 +252,8 @@ class ModelStore(Mapping[str, Model]):
         unchanged = len(categories) - len(self.fitted) - n_old
         fitted = f"{len(self.fitted):,} fitted, {unchanged:,} unchanged, {len(self.failed):,} failed"
         yield Facts("Model store", [("folder", str(self.folder)), ("categories", fitted)])
-        columns = ["category", "items>", "baskets>", "gain>", "rank>", "loglik>", "vs last>", "model"]
+        columns = ["category", "items>", "baskets>", "gain>", "rank>", "loglik>", "vs last>", "on", "model"]
         yield TextTable("Models", RESULTS, columns, [self._row(each) for each in categories if "result" in each])
-        if any(each["on"] == "train" for each in self.results.values()):
-            yield "* There are no test baskets: measured on the training baskets, which favours the model."
         for slug, reason in self.failed.items():
             kept = "its previous model is kept" if slug in self else "it has no model"
             yield f"{slug} could not be fitted; {kept}: {reason}"
@@ -283,18 +262,19 @@ class ModelStore(Mapping[str, Model]):
                 yield f"{each['slug']}: {note}"
 
     def _row(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
-        def value(name: str) -> float | None:  # minus infinity is text in a manifest
-            return None if entry["result"][name] is None else float(entry["result"][name])
-
-        last = entry["result"]["last"]
+        result = entry["result"]
+        last = (result["last"] or {}).get("difference")
+        values = (result["gain"], result["percentile_rank"], result["log_likelihood"], last)
+        gain, rank, log_likelihood, change = (None if each is None else float(each) for each in values)
         return (
             entry["slug"],
             text.count(entry["n_items"]),
             text.count(entry["n_baskets"]["train"]),
-            text.signed(value("gain"), 3),
-            text.number(value("percentile_rank"), 1),
-            text.number(value("log_likelihood"), 3) + ("*" if entry["result"]["on"] == "train" else ""),
-            text.signed(float(last["difference"]), 3) if last and last["difference"] is not None else "",
+            text.signed(gain, 3),
+            text.number(rank, 1),
+            text.number(log_likelihood, 3),
+            text.signed(change, 3),
+            result["on"],
             "old" if entry.get("old") else "new" if entry["slug"] in self.fitted else "kept",
         )
 
@@ -308,15 +288,22 @@ class ModelStore(Mapping[str, Model]):
         return Catalogue.of(dict.fromkeys(labels if integers else map(str, labels)))
 
     @cached_property
-    def _places(self) -> _Places:
-        items = [self.catalogue.translation(self[slug].catalogue) for slug in self]
-        sizes = list(map(len, items))
-        item, category = np.concatenate(items), np.repeat(np.arange(len(sizes)), sizes)
-        position = np.concatenate([np.arange(size) for size in sizes])
-        order, counts = np.argsort(item, kind="stable"), np.bincount(item, minlength=len(self.catalogue))
-        return _Places(category[order], position[order], np.cumsum(counts) - counts, counts, items)
+    def _items(self) -> list[Ints]:
+        """The positions in the catalogue of the store of the items of each category."""
+        return [self.catalogue.translation(self[slug].catalogue) for slug in self]
 
-    def by_category(self, basket: Basket, *, unknown: str = "error") -> ItemsByCategory:
+    @cached_property
+    def _places(self) -> Ints:
+        """The categories of each item and its positions there, (2, most, n_items); −1 where it has fewer than most."""
+        n_found = np.zeros(len(self.catalogue), np.int64)
+        most = np.bincount(np.concatenate(self._items)).max()
+        category, position = places = np.full((2, most, len(self.catalogue)), -1)
+        for number, items in enumerate(self._items):
+            category[n_found[items], items], position[n_found[items], items] = number, np.arange(len(items))
+            n_found[items] += 1
+        return read_only(places)
+
+    def by_category(self, basket: Basket, *, unknown: str = "error") -> dict[str, tuple[Label, ...]]:
         """Return the items of a basket by category. An item of two categories is in both.
 
         Parameters
@@ -324,25 +311,19 @@ class ModelStore(Mapping[str, Model]):
         basket : iterable of labels
         unknown : {"error", "drop"}
             What to do with items that no category has.
-
-        Returns
-        -------
-        ItemsByCategory
         """
-        known, dropped = known_items(basket, self.catalogue, unknown)
-        _, category, position = self._places.of(np.sort(self.catalogue.positions(known)))
-        slugs = list(self)
-        parts = {number: np.sort(position[category == number]) for number in np.unique(category).tolist()}
-        return ItemsByCategory(
-            {slugs[number]: self[slugs[number]].catalogue.select(part) for number, part in parts.items()}, dropped
-        )
+        held = self.catalogue.positions(known_items(basket, self.catalogue, unknown)[0])
+        parts = {slug: np.isin(items, held) for slug, items in zip(self, self._items, strict=True)}
+        return {slug: self[slug].catalogue.select(np.flatnonzero(part)) for slug, part in parts.items() if part.any()}
 
-    def distribution(self, slug: str) -> SetDistribution:
-        """Return the distribution of the items of a category in any basket: empty with probability 1 − share."""
-        if slug not in self._distributions:
-            share, own = self.entry(slug).share, self[slug].distribution
-            self._distributions[slug] = own if share is None else own.with_p_empty(1 - share)
-        return self._distributions[slug]
+    @cached_property
+    def distributions(self) -> dict[str, SetDistribution]:
+        """The distribution of the items of each category in any basket: empty with probability 1 − share."""
+        shares = {slug: each.share for slug, each in self._entries.items()}
+        own = {slug: model.distribution for slug, model in self.items()}
+        return {
+            slug: own[slug] if share is None else own[slug].with_p_empty(1 - share) for slug, share in shares.items()
+        }
 
     # Recommendations.
 
@@ -419,79 +400,43 @@ class ModelStore(Mapping[str, Model]):
             One row per basket. Rows of baskets with probability zero have no items.
         """
         k = min(whole_number("k", k, 0), len(self.catalogue))
-        chosen = set(self) if categories is None else {self.entry(slug).slug for slug in categories}
+        for slug in categories or ():
+            self.entry(slug)
+        chosen = np.array([categories is None or slug in categories for slug in self])
         allowed = np.ones(len(self.catalogue), bool)
         allowed[self.catalogue.positions(deny)] = False
-        query = _Query(k, np.array([slug in chosen for slug in self]), allowed, threads)
-        baskets = baskets.over(self.catalogue)
-        if len(self) == 1:  # nothing to merge
-            top = self._top(0, baskets, query)
+        slugs, baskets = list(self), baskets.over(self.catalogue)
+        if len(self) == 1:
+            top = self.distributions[slugs[0]].top_next(baskets, k, allowed & chosen, threads)
             top.items[~top.possible] = -1
             return Ranking(*top[:3], np.zeros_like(top.items), top.possible)
-        rows, numbers, parts = self._rank_parts(baskets, query)
-        absent = self._rank_absent(query)
-        present = np.zeros((len(baskets), len(self)), bool)
-        present[rows, numbers] = True
-        n_parts = present.sum(axis=1)
-        first, by_row = np.cumsum(n_parts) - n_parts, np.argsort(rows, kind="stable")
-        found = Ranking(*no_items(len(baskets), k)[:3], np.full((len(baskets), k), -1), np.ones(len(baskets), bool))
-        most = int(self._places.counts.max())  # categories of one item; each may take a place of the k
-        for count in np.unique(n_parts).tolist():  # baskets with equally many categories are merged together
-            here = np.flatnonzero(n_parts == count)
-            which = by_row[first[here][:, None] + np.arange(count)]  # (baskets, parts)
-            own = [values[which].reshape(len(here), -1) for values in parts[:3]]
-            own.append(np.repeat(numbers[which], k, axis=1))
-            # At most k · count of these entries are of categories that a basket has items of.
-            others = [np.repeat(values[:, : k * (most + count)], len(here), axis=0) for values in absent]
-            others[0][np.take_along_axis(present[here], others[3], axis=1)] = -1
-            merged = _best([np.concatenate(both, axis=1) for both in zip(own, others, strict=True)])
-            if most > 1:
-                merged = _best(_without_repeats(merged))
-            for to, values in zip(found[:4], merged, strict=True):
-                to[here] = values[:, :k]
-        found.possible[rows[~parts.possible]] = False
-        found.items[~found.possible] = -1
-        return found
+        # The items of a category are ranked for each basket with items of it, and once for all other baskets.
+        category, position = self._places[:, :, baskets.indices]
+        row = np.broadcast_to(np.repeat(np.arange(len(baskets)), baskets.sizes), category.shape)
+        held, possible = np.zeros((len(baskets), len(self)), bool), np.ones(len(baskets), bool)
+        parts = []
+        for number in np.unique(category[category >= 0]).tolist():
+            here, slug, items = category == number, slugs[number], self._items[number]
+            rows, compact = np.unique(row[here], return_inverse=True)
+            sets = Baskets.from_pairs(compact, position[here], len(rows), self[slug].catalogue)
+            top = self.distributions[slug].top_next(sets, k, allowed[items] & chosen[number], threads)
+            parts.append(_entries(top, rows, number, items))
+            held[rows, number] = True
+            possible[rows] &= top.possible
+        others = self._of_empty_baskets
+        others = others[chosen[others["category"]] & allowed[others["item"]]]
+        others = _ranked([others[_place_within(others["category"]) < k]])
+        parts.append(_of_other_categories(others, held, k * len(category)))
+        return _merged(parts, possible, k)
 
-    def _rank_parts(self, baskets: Baskets, query: _Query) -> tuple[Ints, Ints, Top]:
-        """Rank the items of each category for each basket with items of it. Return rows, categories and items."""
-        entry, category, position = self._places.of(baskets.indices)
-        row = np.repeat(np.arange(len(baskets)), baskets.sizes)[entry]
-        rows, numbers, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [no_items(0, query.k)]
-        for number, slug in enumerate(self):
-            here = category == number
-            if here.any():
-                some, compact = np.unique(row[here], return_inverse=True)
-                sets = Baskets.from_pairs(compact, position[here], len(some), self[slug].catalogue)
-                rows.append(some)
-                numbers.append(np.full(len(some), number))
-                found.append(self._top(number, sets, query))
-        return np.concatenate(rows), np.concatenate(numbers), Top(*map(np.concatenate, zip(*found, strict=True)))
-
-    def _rank_absent(self, query: _Query) -> list[npt.NDArray[Any]]:
-        """Rank the best items of every category for baskets without items of it; one row. Cached for plain queries."""
-        plain = bool(query.chosen.all() and query.allowed.all())
-        if not plain or query.k not in self._absent:
-            nothing = np.zeros(0, np.int64)
-            found = [
-                self._top(number, sets_of([nothing], len(items)), query)
-                for number, items in enumerate(self._places.items)
-            ]
-            columns = [np.concatenate(column, axis=1) for column in list(zip(*found, strict=True))[:3]]
-            ranked = _best([*columns, np.repeat(np.arange(len(self)), query.k)[None]])
-            if not plain:
-                return ranked
-            self._absent[query.k] = ranked
-        return self._absent[query.k]
-
-    def _top(self, number: int, sets: Baskets, query: _Query) -> Top:
-        """Return the k best items of one category, as positions in the catalogue of the store."""
-        items = self._places.items[number]
-        candidate = query.allowed[items] & query.chosen[number]
-        top = self.distribution(list(self)[number]).top_next(
-            sets, query.k, None if candidate.all() else candidate, query.threads
-        )
-        return top._replace(items=np.append(items, -1)[top.items])
+    @cached_property
+    def _of_empty_baskets(self) -> Entries:
+        """The items of each category in turn, best first, for baskets without items of it."""
+        found = []
+        for number, (items, distribution) in enumerate(zip(self._items, self.distributions.values(), strict=True)):
+            top = distribution.top_next(sets_of([NO_ITEMS], len(items)), len(items))
+            found.append(_entries(top, np.zeros(1, np.int64), number, items))
+        return np.concatenate(found)
 
     # Writing.
 
@@ -549,7 +494,11 @@ def open_for_writing(folder: Path) -> Iterator[ModelStore | None]:
             (folder / MODELS).mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
-        yield _open_or_none(folder)
+        store = None
+        if (folder / MANIFEST).exists():
+            with suppress(InputError):
+                store = ModelStore.open(folder)
+        yield store
 
 
 def write_store(
@@ -559,79 +508,62 @@ def write_store(
 
     Files of the predecessor stay, because a reader may have opened it just now. Call within `open_for_writing`.
     """
-    compared = {name: value for name, value in manifest.items() if name != "versions"}
-    if last is not None and {name: last.manifest.get(name) for name in compared} == compared:
-        whole = dict(last.manifest)
+    before = {} if last is None else dict(last.manifest)
+    if all(before.get(name) == value for name, value in manifest.items() if name != "versions"):
+        manifest = before
     else:
-        before = set(_files(last.manifest)) if last is not None else set()
-        generation = 1 + (last.manifest.get("generation", 0) if last is not None else 0)
-        previous = sorted(before - set(_files(manifest)))
-        whole = {**manifest, "generation": generation, "previous": previous}
-        STORE_FOLDER.write(folder, whole)
-    kept = {*_files(whole), *whole["previous"]}
+        files = {each["file"] for each in manifest["categories"]}
+        previous = sorted({each["file"] for each in before.get("categories", ())} - files)
+        manifest = {**manifest, "generation": 1 + before.get("generation", 0), "previous": previous}
+        STORE_FOLDER.write(folder, manifest)
+    kept = {*(each["file"] for each in manifest["categories"]), *manifest["previous"]}
     for path in (folder / MODELS).iterdir():
         if MODEL_NAME.fullmatch(path.name) and f"{MODELS}/{path.name}" not in kept:
             path.unlink(missing_ok=True)
-    return ModelStore(folder, whole, fitted=fitted)
+    return ModelStore(folder, manifest, fitted=fitted)
 
 
-def _open_or_none(folder: Path) -> ModelStore | None:
-    try:
-        return ModelStore.open(folder) if (folder / MANIFEST).exists() else None
-    except InputError:
-        return None
+def _entries(top: Top, baskets: Ints, category: int, items: Ints) -> Entries:
+    """Return the items of a ranking of one category for some baskets. `items` are its items in the catalogue."""
+    row, place = np.nonzero(top.items >= 0)
+    found = np.empty(len(row), ENTRY)
+    found["basket"], found["category"], found["item"] = baskets[row], category, items[top.items[row, place]]
+    found["score"], found["probability"] = top.scores[row, place], top.probabilities[row, place]
+    return found
 
 
-def _files(manifest: Mapping[str, Any]) -> list[str]:
-    return [each["file"] for each in manifest["categories"]]
+def _of_other_categories(found: Entries, held: Bools, n_needed: int) -> Entries:
+    """Return for each basket the first entries of categories not held; `held` is (n_baskets, n_categories)."""
+    found = found[: n_needed * (1 + int(held.sum(axis=1).max(initial=0)))]
+    free = ~held[:, found["category"]]
+    row, place = np.nonzero(free & (np.cumsum(free, axis=1) <= n_needed))
+    found = found[place]
+    found["basket"] = row
+    return found
 
 
-def _file_entry(path: Path) -> Entry:
-    return {"slug": path.name.removesuffix(SUFFIX), "file": fspath(path.name)}
+def _ranked(parts: Sequence[Entries]) -> Entries:
+    """Sort entries by basket, score, probability and category, NaN last."""
+    found = np.concatenate(parts)
+    order = np.lexsort((found["category"], -found["probability"], -found["score"], found["basket"]))
+    return np.asarray(found[order])
 
 
-class _Places(NamedTuple):
-    """Places of the items of the store's catalogue. An item of two categories has two places."""
-
-    category: Ints  # (n_places,) by item
-    position: Ints  # (n_places,) in the catalogue of that category
-    first: Ints  # (n_items,) the first place of the item
-    counts: Ints  # (n_items,) how many places it has
-    items: list[Ints]  # by category, the item at each of its positions
-
-    def of(self, items: npt.NDArray[np.integer[Any]]) -> tuple[Ints, Ints, Ints]:
-        """Return the places of some items: index into `items`, category, position."""
-        counts = self.counts[items]
-        which = np.repeat(np.arange(len(items)), counts)
-        place = np.repeat(self.first[items] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        return which, self.category[place], self.position[place]
+def _merged(parts: Sequence[Entries], possible: Bools, k: int) -> Ranking:
+    """Return the k best entries of each basket, each item once."""
+    found = _ranked(parts)
+    found = found[possible[found["basket"]]]
+    keys = found["basket"] * (1 + found["item"].max(initial=0)) + found["item"]
+    found = found[np.sort(np.unique(keys, return_index=True)[1])]
+    place = _place_within(found["basket"])
+    found, place = found[place < k], place[place < k]
+    n = len(possible)
+    ranking = Ranking(*no_items(n, k)[:3], np.full((n, k), -1), possible)
+    for name, values in zip(("item", "score", "probability", "category"), ranking[:4], strict=True):
+        values[found["basket"], place] = found[name]
+    return ranking
 
 
-class _Query(NamedTuple):
-    """Arguments of `recommend_many`."""
-
-    k: int
-    chosen: Bools  # (n_categories,)
-    allowed: Bools  # (n_items,)
-    threads: int | None
-
-
-def _best(columns: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    """Sort the entries (items, scores, probabilities, categories) of each row; item −1 and NaN come last.
-
-    The order is by score, then probability, then category, then place in the row.
-    """
-    items, scores, probabilities, categories = columns
-    by_probability, by_score = (np.where(items < 0, np.nan, -values) for values in (probabilities, scores))
-    order = np.lexsort((categories, by_probability, by_score), axis=1)
-    return [np.take_along_axis(values, order, axis=1) for values in columns]
-
-
-def _without_repeats(columns: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    """Replace an item by −1 after its first place in a row."""
-    items, *others = columns
-    by_item = np.argsort(items, axis=1, kind="stable")
-    ranked = np.take_along_axis(items, by_item, axis=1)
-    repeated = np.zeros(items.shape, bool)
-    np.put_along_axis(repeated, by_item[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
-    return [np.where(repeated, -1, items), *others]
+def _place_within(groups: Ints) -> Ints:
+    """Return the place of each entry within its group, for sorted groups."""
+    return np.arange(len(groups)) - np.searchsorted(groups, groups)

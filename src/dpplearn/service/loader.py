@@ -118,8 +118,8 @@ class ServedStore:
         return self.store.recommend(basket, asked.k, categories=asked.categories, deny=asked.deny)
 
     def explain(self, basket: list[Label], each: StoreRecommendation) -> Explanation:
-        catalogue, distribution = self.store[each.category].catalogue, self.store.distribution(each.category)
-        part = catalogue.positions(self.store.by_category(basket).items.get(each.category, ()))
+        catalogue, distribution = self.store[each.category].catalogue, self.store.distributions[each.category]
+        part = catalogue.positions(self.store.by_category(basket).get(each.category, ()))
         return explanation(distribution, catalogue, part, catalogue.position(each.item))
 
     def complete(self, asked: schemas.AskCompleteOfAll, check_time: Check) -> dict[str, Any]:
@@ -144,10 +144,9 @@ def read_store(source: Path, before: ServedStore | None = None, costs: KnownCost
     """
     store = ModelStore.open(source)
     known, models, broken = before.models if before else {}, dict[str, ServedModel](), dict[str, str]()
-    for entry in store.entries:
-        name = entry.slug
+    for name in store:
         try:
-            models[name] = _read_model(store, entry, known.get(name), costs or {})
+            models[name] = _read_model(store, store.entry(name), known.get(name), costs or {})
         except (InputError, OSError) as error:
             broken[name] = str(error)
             if name in known:
