@@ -132,7 +132,7 @@ def test_the_command_rejects_invalid_arguments(store: dl.ModelStore, tmp_path: P
     for arguments, code, names in (
         ((store.folder, "--baskets", rows, "-o", tmp_path / "out.txt"), 1, "out.txt"),
         ((store.folder, "--baskets", rows, "-o", tmp_path / "no" / "out.csv"), 1, str(tmp_path / "no")),
-        ((tmp_path, "--baskets", rows, "-o", out), 1, "manifest.json"),
+        ((tmp_path, "--baskets", rows, "-o", out), 1, tmp_path.name),
         ((store.folder, "--baskets", tmp_path / "none.csv", "-o", out), 1, "none.csv"),
         ((store.folder, "--baskets", rows, "-o", out, "--unknown", "keep"), 2, "'keep'"),
         ((store.folder, "--baskets", rows, "-o", out, "--columns", "item=product"), 1, "'product'"),

@@ -10,7 +10,8 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.components import sets_of
-from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.distribution import SetDistribution, Top, no_items
+from dpplearn.errors import InputError
 from dpplearn.models.record import Training
 
 MAX_BASKETS, MIN_BASKETS = 2000, 300  # that a weight is learned from
@@ -29,6 +30,37 @@ def blended(distribution: SetDistribution, training: Training, basket: Ints, wei
     """Return (1 − w) · model + w · item-to-item of every item; 0 if it is not a candidate or cannot be added."""
     model, items = both_shares(distribution, training, basket, candidate)
     return np.asarray((1 - weight) * model + weight * items)
+
+
+def top_blended(
+    distribution: SetDistribution,
+    training: Training | None,
+    blend: float | str,
+    sets: Baskets,
+    k: int,
+    candidate: Bools | None,
+) -> Top:
+    """Return the k candidates with the highest blended score for each set, with probabilities under the model."""
+    weight = training.blend if blend == "auto" and training is not None else blend
+    if training is None or isinstance(weight, bool | str) or weight is None or not 0 <= weight <= 1:
+        kept = "with" if training is not None else "without"
+        raise InputError(
+            "blend must be between 0 and 1 for a model with training counts, or 'auto' for one fitted with validation, "
+            f"got {blend!r} for a model {kept} training counts"
+        )
+    if candidate is None:
+        candidate = np.ones(distribution.n_items, bool)
+    top = no_items(len(sets), k)
+    top.possible[:] = distribution.log_inclusion(sets) > -np.inf
+    for row in range(len(sets)):
+        basket = sets.positions(row).astype(np.int64)
+        scores = blended(distribution, training, basket, weight, candidate)
+        best = np.argsort(-scores, kind="stable")[:k]
+        best = best[scores[best] > 0]
+        top.items[row, : len(best)], top.scores[row, : len(best)] = best, scores[best]
+        one = sets_of([basket], distribution.n_items)
+        top.probabilities[row, : len(best)] = distribution.next_probabilities(one, best)[0]
+    return top
 
 
 def both_shares(

@@ -9,9 +9,8 @@ from os import PathLike
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from dpplearn.arrays import Bools, Floats, Ints, Seed, read_only
+from dpplearn.arrays import Floats, Seed, read_only
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.pairs import FDR_LEVEL
@@ -20,7 +19,7 @@ from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.answers import Recommendation, Relation, Selection
-from dpplearn.models.blending import blended
+from dpplearn.models.blending import top_blended
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.models.independence import why_independent
 from dpplearn.models.new_items import Like, added
@@ -32,8 +31,7 @@ from dpplearn.utils.text import count
 
 Basket = Iterable[Label]
 
-# from (item, score, probability); `Recommendation._make` costs three times as much
-_recommendation = partial(tuple.__new__, Recommendation)
+_recommendation = partial(tuple.__new__, Recommendation)  # a third of the time of `Recommendation`
 
 
 class SetModel:
@@ -247,28 +245,6 @@ class SetModel:
 
     # Recommendations.
 
-    @overload
-    def recommend(
-        self,
-        basket: Baskets,
-        k: int = 10,
-        *,
-        allow: Basket | None = None,
-        deny: Basket = (),
-        blend: float | str | None = None,
-        unknown: str = "error",
-    ) -> list[list[Recommendation]]: ...
-    @overload
-    def recommend(
-        self,
-        basket: Basket,
-        k: int = 10,
-        *,
-        allow: Basket | None = None,
-        deny: Basket = (),
-        blend: float | str | None = None,
-        unknown: str = "error",
-    ) -> list[Recommendation]: ...
     def recommend(
         self,
         basket: Baskets | Basket,
@@ -278,7 +254,7 @@ class SetModel:
         deny: Basket = (),
         blend: float | str | None = None,
         unknown: str = "error",
-    ) -> list[list[Recommendation]] | list[Recommendation]:
+    ) -> list[Any]:
         """Return the best items to add to a basket, or to each of many.
 
         Items are ranked by P(A ∪ i)/P(A), or by P(i ∈ Y | A ⊆ Y) where P(A) = 0.
@@ -309,76 +285,30 @@ class SetModel:
         >>> [(each.item, round(each.probability, 3)) for each in dpp.recommend(["crib"])]
         [('monitor', 0.3), ('cot', 0.22)]
         """
-        k, weight = min(whole_number("k", k, 0), len(self.items)), self._blend_weight(blend)
-        candidate = self._candidates(allow, deny)
-        one = not isinstance(basket, Baskets)
+        k, many = min(whole_number("k", k, 0), len(self.items)), isinstance(basket, Baskets)
         if isinstance(basket, Baskets):
-            sets: Any = basket.over(self.catalogue, unknown)
+            sets: Baskets = basket.over(self.catalogue, unknown)
         else:
             sets = self._sets(known_items(basket, self.catalogue, unknown)[0])
-        if weight is None:
-            found = self._recommend(sets, k, candidate, one)
-        else:
-            each = [sets.indices[a:b].astype(np.int64) for a, b in zip(sets.offsets, sets.offsets[1:], strict=False)]
-            found = [self._recommend_blended(positions, k, candidate, weight) for positions in each]
-        return found[0] if one else found
-
-    def _candidates(self, allow: Basket | None, deny: Basket) -> Bools | None:
-        if allow is None and not deny:
-            return None
-        candidate = np.full(len(self.items), allow is None)
-        if allow is not None:
-            candidate[self.catalogue.positions(allow)] = True
-        candidate[self.catalogue.positions(deny)] = False
-        return candidate
-
-    def _recommend(self, sets: Any, k: int, candidate: Bools | None, one: bool) -> list[list[Recommendation]]:
-        top = self.distribution.top_next(sets, k, candidate)
-        if not top.possible.all():
-            row = "" if one else f"basket {int(np.argmin(top.possible))}: "
-            raise InputError(f"{row}{IMPOSSIBLE}")
-        found = top.items >= 0
-        columns = self._labels[top.items[found]].tolist(), top.scores[found].tolist(), top.probabilities[found].tolist()
-        if one:
-            return [list(map(_recommendation, zip(*columns, strict=True)))]
-        with paused_collection():
-            flat = list(map(_recommendation, zip(*columns, strict=True)))
-        ends = np.cumsum(found.sum(axis=1)).tolist()
-        return [flat[start:stop] for start, stop in zip([0, *ends], ends, strict=False)]
-
-    @cached_property
-    def _labels(self) -> npt.NDArray[Any]:
-        """The item labels as an array of objects."""
-        labels = np.empty(len(self.items), dtype=object)
-        labels[:] = self.items
-        return labels
-
-    def _recommend_blended(self, basket: Ints, k: int, candidate: Bools | None, weight: float) -> list[Recommendation]:
-        assert self.training is not None
-        free = np.ones(len(self.items), bool) if candidate is None else candidate
-        by = blended(self.distribution, self.training, basket, weight, free)
-        best = np.argsort(-by, kind="stable")[:k]
-        best = best[by[best] > 0]
-        sets = sets_of([basket], len(self.items))
-        if self.distribution.log_inclusion(sets)[0] == -np.inf:
-            raise InputError(IMPOSSIBLE)
-        probabilities = self.distribution.next_probabilities(sets, best[None])[0]
-        return [Recommendation(self.items[i], float(by[i]), float(p)) for i, p in zip(best, probabilities, strict=True)]
-
-    def _blend_weight(self, blend: float | str | None) -> float | None:
+        candidate = None
+        if allow is not None or deny:
+            candidate = np.full(len(self.items), allow is None)
+            candidate[self.catalogue.positions(allow or ())] = True
+            candidate[self.catalogue.positions(deny)] = False
         if blend is None:
-            return None
-        if self.training is None:
-            raise InputError(
-                f"blend={blend!r} needs the counts of the training baskets, which this model does not have"
-            )
-        if blend == "auto":
-            if self.training.blend is None:
-                raise InputError("blend='auto' needs a model fitted with validation=...; pass a number between 0 and 1")
-            return self.training.blend
-        if isinstance(blend, bool | str) or not 0 <= blend <= 1:
-            raise InputError(f"blend must be 'auto' or between 0 and 1, got {blend!r}")
-        return float(blend)
+            top = self.distribution.top_next(sets, k, candidate)
+        else:
+            top = top_blended(self.distribution, self.training, blend, sets, k, candidate)
+        if not top.possible.all():
+            row = f"basket {int(np.argmin(top.possible))}: " if many else ""
+            raise InputError(f"{row}{IMPOSSIBLE}")
+        labels, columns = self.items, (top.items.tolist(), top.scores.tolist(), top.probabilities.tolist())
+        with paused_collection():
+            found = [
+                [_recommendation((labels[i], score, p)) for i, score, p in zip(*row, strict=True) if i >= 0]
+                for row in zip(*columns, strict=True)
+            ]
+        return found if many else found[0]
 
     def complete(self, basket: Basket = (), k: int | None = None) -> Selection:
         """Grow a basket greedily into a set of high probability.
@@ -412,14 +342,9 @@ class SetModel:
         positions, gains, log_prob = self.distribution.greedy(k, A)
         items, note = self.catalogue.select(positions), ""
         if log_prob == -np.inf:
-            sizes = self.distribution.size_range
-            only = f"; possible sizes are {sizes[0]} to {sizes[-1]}" if len(items) not in sizes else ""
-            note = f"this set has probability zero{only}"
+            note = "this set has probability zero"
         elif k is not None and len(items) < k:
-            reason = (
-                "all items are in the set" if len(items) == len(self.items) else "larger sets have probability zero"
-            )
-            note = f"stopped at {len(items)} of {k} items: {reason}"
+            note = f"stopped at {len(items)} of {k} items: larger sets have probability zero or do not exist"
         return Selection(items, tuple(gains.tolist()), log_prob, note, n_given=len(A))
 
     def greedy_map(self, k: int | None = None) -> Selection:
@@ -518,7 +443,7 @@ class SetModel:
         k: int = 10,
         *,
         level: float | None = FDR_LEVEL,
-        baskets: Baskets | Iterable[Iterable[Any]] | None = None,
+        baskets: Baskets | Iterable[Basket] | None = None,
     ) -> list[Relation]:
         """Return the items that co-occur with this one less often than expected under independence.
 
@@ -544,7 +469,7 @@ class SetModel:
         >>> [(each.item, round(each.lift, 2)) for each in dl.DPP.from_K([[0.5, 0.3], [0.3, 0.4]]).substitutes(0)]
         [(1, 0.55)]
         """
-        return related_items(self, item, k, above=False, level=level, training=self._counts(baskets))
+        return related_items(self, item, k, above=False, level=level, baskets=baskets)
 
     def complements(
         self,
@@ -552,7 +477,7 @@ class SetModel:
         k: int = 10,
         *,
         level: float | None = FDR_LEVEL,
-        baskets: Baskets | Iterable[Iterable[Any]] | None = None,
+        baskets: Baskets | Iterable[Basket] | None = None,
     ) -> list[Relation]:
         """Return the items that co-occur with this one more often than expected under independence.
 
@@ -571,11 +496,7 @@ class SetModel:
         >>> [(each.item, round(each.lift, 1)) for each in model.complements("crib")]
         [('mattress', 2.4)]
         """
-        return related_items(self, item, k, above=True, level=level, training=self._counts(baskets))
-
-    def _counts(self, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Training | None:
-        """Return the counts of baskets, by default of the training baskets."""
-        return self.training if baskets is None else Training.of(as_baskets(baskets, self.catalogue))
+        return related_items(self, item, k, above=True, level=level, baskets=baskets)
 
     def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
         """Return the factor by which each item of a basket changes the probability of another item.

@@ -7,13 +7,15 @@ little by repelling all items, and that part of the repulsion belongs to no pair
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.data.baskets import as_baskets
 from dpplearn.data.catalogue import Label
-from dpplearn.data.pairs import Cooccurrence, Pair, count_tests, independence_scale, significant
+from dpplearn.data.pairs import Cooccurrence, Pair, PairTests, count_tests, independence_scale, significant
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.answers import Relation
@@ -29,7 +31,6 @@ MANY_ITEMS = 2000  # beyond, related items are ordered by the interval of the li
 MIN_COUNT_OF_MANY = 3  # co-occurrences of complements in such catalogues
 MAX_PAIRED_ITEMS = 5000  # items for which all pairs are computed, 200 MB
 MAX_LOOKED_UP = 1000  # pairs of a large catalogue whose lift under the model is computed, the most certain ones
-BATCH_SIZE = 500  # pairs whose lifts are computed together
 MIN_SUBSTITUTION = 0.4  # within groups; on registries this gives the types of product, such as monitors
 
 
@@ -88,29 +89,29 @@ def significant_pairs(model: SetModel, items: Ints) -> Bools:
 
 
 def related_items(
-    model: SetModel, item: Label, k: int, *, above: bool, level: float | None, training: Training | None
+    model: SetModel, item: Label, k: int, *, above: bool, level: float | None, baskets: Any
 ) -> list[Relation]:
     """Return the k items with the lowest lift, or the highest if `above`, that are significant in the training data."""
     k, row, every = whole_number("k", k, 0), np.array([model.catalogue.position(item)]), np.arange(len(model.items))
     if not model.marginals()[row[0]] > 0:
         raise InputError(f"item {item!r} has probability zero under this model")
-    lift = pair_table(model.distribution, row, every).lift[0]
-    square = training_counts(model.distribution, training, row, every)
-    counts = Cooccurrence(square.observed[0], square.expected[0], square.missed)
-    (low, high), p = counts.interval(), counts.p()
+    training = model.training if baskets is None else Training.of(as_baskets(baskets, model.catalogue))
+    counts = training_counts(model.distribution, training, row, every)
+    table = pair_table(model.distribution, row, every)
+    columns = np.concatenate([table.lift, counts.observed, counts.expected, *counts.interval(), counts.p()])
+    lift, observed, expected, low, high, p = columns
     sign = 1 if above else -1
-    chosen, order = sign * (lift - 1) > LIFT_ROUNDING, sign * lift
+    order = sign * lift
+    chosen = order - sign > LIFT_ROUNDING
     if level is not None:
         chosen &= significant(np.where(every == row, 1.0, p), level, len(every) - 1)
-        chosen &= np.isnan(p) | (sign * (counts.observed - counts.expected) > 0)
+        chosen &= ~(sign * (observed - expected) <= 0)
     if len(lift) > MANY_ITEMS and training is not None:
-        chosen &= (counts.observed >= MIN_COUNT_OF_MANY) | (not above)
-        order = np.where(chosen, np.minimum(order, sign * (low if above else high)), order)
-        chosen &= order > sign
+        order = np.minimum(order, sign * (low if above else high))
+        chosen &= (order > sign) & (observed >= (MIN_COUNT_OF_MANY if above else 0))
     others = np.flatnonzero(chosen)
     best = others[np.argsort(-order[others], kind="stable")][:k]
-    numbers = np.stack([lift, counts.observed, counts.expected, low, high, p], axis=1)[best]
-    return [Relation(model.items[j], *each) for j, each in zip(best, numbers.tolist(), strict=True)]
+    return [Relation(model.items[j], *columns[:, j].tolist()) for j in best]
 
 
 class RelatedPairs(NamedTuple):
@@ -142,52 +143,38 @@ def related_pairs(model: SetModel, k: int = 10) -> RelatedPairs:
     >>> [sorted((pair.first, pair.second)) for pair in found.complements]
     [['milk', 'tea'], ['beer', 'nuts']]
     """
-    k = whole_number("k", k, 0)
-    if model.training is None:
-        return RelatedPairs(_by_lift(model, k, above=False), _by_lift(model, k, above=True))
-    return RelatedPairs(*(_most_certain(model, model.training, k, above=above) for above in (False, True)))
+    k, training = whole_number("k", k, 0), model.training
+    if training is None:
+        pairs = np.column_stack(np.triu_indices(len(model.items), 1))
+        unknown = np.full(len(pairs), np.nan)
+        tests = PairTests(pairs, Cooccurrence(unknown, unknown), np.isnan(unknown), len(pairs))
+    else:
+        scale = independence_scale(training.frequencies, empty_ratio(model.distribution))
+        tests = count_tests(training.item_weights, training.weight, training.pair_counts, scale)
+    return RelatedPairs(*(_most_certain(model, tests, k, above=above) for above in (False, True)))
 
 
-def _by_lift(model: SetModel, k: int, *, above: bool) -> list[Pair]:
-    lift, sign = model.lift, 1 if above else -1
-    first, second = np.triu_indices(len(lift), 1)
-    values = lift[first, second]
-    rows = np.argsort(-sign * values, kind="stable")[:k]
-    unknown = (np.nan,) * 5
-    return [
-        Pair(model.items[first[row]], model.items[second[row]], float(values[row]), *unknown)
-        for row in rows
-        if sign * (values[row] - 1) > LIFT_ROUNDING
-    ]
-
-
-def _most_certain(model: SetModel, training: Training, k: int, *, above: bool) -> list[Pair]:
-    scale = independence_scale(training.frequencies, empty_ratio(model.distribution))
-    tests = count_tests(training.item_weights, training.weight, training.pair_counts, scale)
-    rows, many = tests.most_certain(above), len(model.items) > MANY_ITEMS
-    if many:
-        enough = tests.counts.observed[rows] >= MIN_COUNT_OF_MANY if above else np.ones(len(rows), bool)
-        rows = rows[enough][:MAX_LOOKED_UP]
-    lift = _lifts(model, tests.pairs[rows])
-    low, high = (each[rows] for each in tests.bounds)
-    certain = np.minimum(lift, low) if above else -np.maximum(lift, high)
+def _most_certain(model: SetModel, tests: PairTests, k: int, *, above: bool) -> list[Pair]:
+    rows = np.arange(len(tests.pairs)) if model.training is None else tests.most_certain(above)
+    if model.training is not None and len(model.items) > MANY_ITEMS:
+        rows = rows[tests.counts.observed[rows] >= (MIN_COUNT_OF_MANY if above else 0)][:MAX_LOOKED_UP]
     first, second = tests.pairs[rows].T
+    lift = _lifts(model, first, second)
+    low, high = (each[rows] for each in tests.bounds)  # NaN without counts
+    certain = np.fmin(lift, low) if above else -np.fmax(lift, high)
     best = np.lexsort((second, first, -certain))
-    best = best[certain[best] > (1 if above else -1)][:k]
+    best = best[certain[best] - (1 if above else -1) > LIFT_ROUNDING][:k]
     return tests.records(rows[best], model.items, lift[best])
 
 
-def _lifts(model: SetModel, pairs: Ints) -> Floats:
+def _lifts(model: SetModel, first: Ints, second: Ints) -> Floats:
     """Return the lift of each pair, (n_pairs,)."""
-    if len(model.items) <= MANY_ITEMS:
-        return np.asarray(model.lift[pairs[:, 0], pairs[:, 1]])
-    found = [np.zeros(0)]
-    for start in range(0, len(pairs), BATCH_SIZE):
-        batch = pairs[start : start + BATCH_SIZE]
-        items, places = np.unique(batch, return_inverse=True)
-        lift = pair_table(model.distribution, items, items).lift
-        found.append(lift[tuple(places.reshape(batch.shape).T)])
-    return np.concatenate(found)
+    if model.training is None or len(model.items) <= MANY_ITEMS:
+        return np.asarray(model.lift[first, second])
+    m = model.marginals()
+    both = np.exp(model.distribution.log_inclusion(sets_of(list(np.column_stack([first, second])), len(m))))
+    scale = independence_scale(m, empty_ratio(model.distribution))
+    return np.asarray(both / (scale * m[first] * m[second]))
 
 
 class SubstituteGroup(NamedTuple):
@@ -225,42 +212,32 @@ def substitute_groups(model: SetModel, at_least: float = MIN_SUBSTITUTION) -> tu
     >>> [sorted(group.items) for group in substitute_groups(dpp)]
     [['cot', 'crib']]
     """
-    table, p = pair_table(model.distribution), model.marginals()
-    substitution = 1 - table.lift
-    label = group_numbers(substitution, p, at_least)
-    weight = model.training.weight if model.training is not None else np.nan
-    groups = []
-    for number in np.unique(label[label >= 0]):
-        members = np.flatnonzero(label == number)
-        members = members[np.argsort(-p[members], kind="stable")]
-        pairs = np.triu_indices(len(members), 1)
-        inside = np.ix_(members, members)
-        expected = table.expected[inside][pairs]
-        counts = training_counts(model.distribution, model.training, members, members)
-        groups.append(
-            SubstituteGroup(
-                model.catalogue.select(members),
-                float(substitution[inside][pairs].mean()),
-                float((expected - table.both[inside][pairs]).sum()),
-                float(counts.observed[pairs].sum()),
-                float(expected.sum() * weight),
-            )
-        )
-    return tuple(sorted(groups, key=lambda group: -group.missing))
-
-
-def group_numbers(substitution: Floats, marginals: Floats, at_least: float) -> Ints:
-    """Return the number of the group of every item; −1 for items in none."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
     if not 0 < at_least <= 1:
         raise InputError(f"at_least must be above 0 and at most 1, got {at_least}")
-    label = np.full(len(substitution), -1)
-    possible = np.flatnonzero(marginals > 0)
+    table, p = pair_table(model.distribution), model.marginals()
+    substitution, possible = 1 - table.lift, np.flatnonzero(p > 0)
     if len(possible) < 2:
-        return label
+        return ()
     distance = squareform(1 - substitution[np.ix_(possible, possible)], checks=False)
-    numbers = fcluster(linkage(distance, "average"), 1 - at_least, "distance")
-    label[possible] = np.where(np.bincount(numbers)[numbers] == 1, -1, numbers)
-    return label
+    label = fcluster(linkage(distance, "average"), 1 - at_least, "distance")
+    weight = model.training.weight if model.training is not None else np.nan
+    groups = []
+    for number in np.flatnonzero(np.bincount(label) > 1):
+        members = possible[label == number]
+        members = members[np.argsort(-p[members], kind="stable")]
+        pairs = np.triu_indices(len(members), 1)
+        first, second = members[pairs[0]], members[pairs[1]]
+        expected = table.expected[first, second].sum()
+        counts = training_counts(model.distribution, model.training, members, members)
+        group = SubstituteGroup(
+            model.catalogue.select(members),
+            float(substitution[first, second].mean()),
+            float(expected - table.both[first, second].sum()),
+            float(counts.observed[pairs].sum()),
+            float(expected * weight),
+        )
+        groups.append(group)
+    return tuple(sorted(groups, key=lambda group: -group.missing))
