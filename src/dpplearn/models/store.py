@@ -49,14 +49,14 @@ MODELS = "models"
 MODEL_NAME = re.compile(r".+-[0-9a-f]{12}\.safetensors")  # as `save_model` names files
 STORE_FOLDER = OutputFolder("store", 1, "fit-all")
 
-# One item recommended for one basket.
-ENTRY = np.dtype(
+# One item for one basket, with its category and positions in the store.
+RANKED_ITEM = np.dtype(
     [("basket", np.int64), ("item", np.int64), ("category", np.int64), ("score", float), ("probability", float)]
 )
 
 Model = DPP | Mixture
 Entry = dict[str, Any]
-Entries = npt.NDArray[Any]  # of ENTRY
+RankedItems = npt.NDArray[Any]  # of RANKED_ITEM
 
 
 @dataclass(frozen=True)
@@ -420,22 +420,22 @@ class ModelStore(Mapping[str, Model]):
             rows, compact = np.unique(row[here], return_inverse=True)
             sets = Baskets.from_pairs(compact, position[here], len(rows), self[slug].catalogue)
             top = self.distributions[slug].top_next(sets, k, allowed[items] & chosen[number], threads)
-            parts.append(_entries(top, rows, number, items))
+            parts.append(_ranked_items(top, rows, number, items))
             held[rows, number] = True
             possible[rows] &= top.possible
         others = self._of_empty_baskets
         others = others[chosen[others["category"]] & allowed[others["item"]]]
-        others = _ranked([others[_place_within(others["category"]) < k]])
+        others = _best_first([others[_place_within(others["category"]) < k]])
         parts.append(_of_other_categories(others, held, k * len(category)))
         return _merged(parts, possible, k)
 
     @cached_property
-    def _of_empty_baskets(self) -> Entries:
+    def _of_empty_baskets(self) -> RankedItems:
         """The items of each category in turn, best first, for baskets without items of it."""
         found = []
         for number, (items, distribution) in enumerate(zip(self._items, self.distributions.values(), strict=True)):
             top = distribution.top_next(sets_of([NO_ITEMS], len(items)), len(items))
-            found.append(_entries(top, np.zeros(1, np.int64), number, items))
+            found.append(_ranked_items(top, np.zeros(1, np.int64), number, items))
         return np.concatenate(found)
 
     # Writing.
@@ -523,16 +523,16 @@ def write_store(
     return ModelStore(folder, manifest, fitted=fitted)
 
 
-def _entries(top: Top, baskets: Ints, category: int, items: Ints) -> Entries:
+def _ranked_items(top: Top, baskets: Ints, category: int, items: Ints) -> RankedItems:
     """Return the items of a ranking of one category for some baskets. `items` are its items in the catalogue."""
     row, place = np.nonzero(top.items >= 0)
-    found = np.empty(len(row), ENTRY)
+    found = np.empty(len(row), RANKED_ITEM)
     found["basket"], found["category"], found["item"] = baskets[row], category, items[top.items[row, place]]
     found["score"], found["probability"] = top.scores[row, place], top.probabilities[row, place]
     return found
 
 
-def _of_other_categories(found: Entries, held: Bools, n_needed: int) -> Entries:
+def _of_other_categories(found: RankedItems, held: Bools, n_needed: int) -> RankedItems:
     """Return for each basket the first entries of categories not held; `held` is (n_baskets, n_categories)."""
     found = found[: n_needed * (1 + int(held.sum(axis=1).max(initial=0)))]
     free = ~held[:, found["category"]]
@@ -542,16 +542,16 @@ def _of_other_categories(found: Entries, held: Bools, n_needed: int) -> Entries:
     return found
 
 
-def _ranked(parts: Sequence[Entries]) -> Entries:
+def _best_first(parts: Sequence[RankedItems]) -> RankedItems:
     """Sort entries by basket, score, probability and category, NaN last."""
     found = np.concatenate(parts)
     order = np.lexsort((found["category"], -found["probability"], -found["score"], found["basket"]))
     return np.asarray(found[order])
 
 
-def _merged(parts: Sequence[Entries], possible: Bools, k: int) -> Ranking:
+def _merged(parts: Sequence[RankedItems], possible: Bools, k: int) -> Ranking:
     """Return the k best entries of each basket, each item once."""
-    found = _ranked(parts)
+    found = _best_first(parts)
     found = found[possible[found["basket"]]]
     keys = found["basket"] * (1 + found["item"].max(initial=0)) + found["item"]
     found = found[np.sort(np.unique(keys, return_index=True)[1])]
