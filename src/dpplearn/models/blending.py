@@ -59,7 +59,7 @@ def top_blended(
         best = best[scores[best] > 0]
         top.items[row, : len(best)], top.scores[row, : len(best)] = best, scores[best]
         one = sets_of([basket], distribution.n_items)
-        top.probabilities[row, : len(best)] = distribution.next_probabilities(one, best)[0]
+        top.probabilities[row, : len(best)] = distribution.next_probabilities(one, best[None])[0]
     return top
 
 
