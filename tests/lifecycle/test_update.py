@@ -161,9 +161,9 @@ def test_changed_recommendations_are_listed_by_item_and_vanished_items_only_if_e
         (names[7], {names[0], names[1]}, {names[5], names[6]}),
     ]
     before = dl.DPP.from_K(np.diag([0.5, 0.2, 0.01]), ["bib", "cot", "gate"])
-    changed = changed_items(before, dl.Baskets.from_lists([["bib"], ["bib", "mobile"]] * 20))
-    assert changed["vanished"] == ("cot",)
-    assert [(each.item, each.n_baskets) for each in changed["new_items"]] == [("mobile", 20)]
+    new_items, vanished = changed_items(before, dl.Baskets.from_lists([["bib"], ["bib", "mobile"]] * 20))
+    assert vanished == ("cot",)
+    assert [(each.item, each.n_baskets) for each in new_items] == [("mobile", 20)]
 
 
 def test_invalid_updates_are_rejected() -> None:

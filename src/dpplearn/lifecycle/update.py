@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from dpplearn.distributions.interaction import Dense
 from dpplearn.errors import InputError
 from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.learners.checkpoint import ProgressBar
+from dpplearn.learners.data import checked_baskets
 from dpplearn.learners.mixture import MixtureProblem
 from dpplearn.learners.problem import Task
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
@@ -27,7 +29,6 @@ from dpplearn.learners.symmetric.table import LEARNERS
 from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.model import SetModel
 from dpplearn.models.record import Training
 from dpplearn.utils.progress import shown_progress
 from dpplearn.utils.text import Facts, Part, TextTable, as_text, contents, count, number
@@ -44,31 +45,31 @@ MAX_NAMED = 5  # items in a sentence
 Model = DPP | Mixture
 
 
-def draw_sets(model: SetModel, n: int, rng: Seed = None, threads: int | None = None) -> Baskets:
+def fitted_model(model: Any) -> Model:
+    """Return a model, or that of the result of a fit."""
+    model = model.model if isinstance(model, FitResult) else model
+    if not isinstance(model, Model):
+        raise InputError(f"model must be a DPP, a Mixture or the result of a fit, got a {type(model).__name__}")
+    return model
+
+
+def draw_sets(model: Model, n: int, rng: Seed = None, threads: int | None = None) -> Baskets:
     """Draw n sets from the model."""
     sets = model.distribution.sample(n, None, rng, threads)
     rows = np.repeat(np.arange(n), [len(each) for each in sets])
     return Baskets.from_pairs(rows, np.concatenate([*sets, np.zeros(0, np.int64)]), n, model.catalogue)
 
 
-def recorded_weight(model: SetModel) -> float | None:
+def recorded_weight(model: Model) -> float | None:
     """Return the total weight of the training baskets, None if it is not recorded."""
     return model.training.weight if model.training is not None else model.learned.weight
 
 
-def training_weight(model: SetModel) -> float:
-    """Return the total weight of the training baskets, or raise an error if it is not recorded."""
+def draw_training_sets(model: Model, rng: Seed = None, threads: int | None = None) -> Baskets:
+    """Draw sets with the total weight and the item frequencies of the training baskets."""
     weight = recorded_weight(model)
     if weight is None:
-        raise InputError(
-            "the model does not record how many baskets it was fitted to; pass these baskets as well (old=, --old)"
-        )
-    return weight
-
-
-def draw_training_sets(model: SetModel, rng: Seed = None, threads: int | None = None) -> Baskets:
-    """Draw sets with the total weight and the item frequencies of the training baskets."""
-    weight = training_weight(model)
+        raise InputError("the model does not record how many baskets it was fitted to; pass them as old= (--old)")
     drawn = draw_sets(model, int(np.clip(SETS_PER_BASKET * weight, MIN_SETS, MAX_SETS)), rng, threads)
     if model.training is not None:
         drawn = with_frequencies(drawn, model.training.frequencies)
@@ -131,11 +132,6 @@ class Likelihood:
     after: float
     in_sample: bool  # whether the new model was fitted to these baskets
 
-    @property
-    def gain(self) -> float:
-        """Increase in nats per basket."""
-        return self.after - self.before
-
     def __str__(self) -> str:
         which = "the new baskets, to which it was fitted" if self.in_sample else count(self.n_baskets, "test basket")
         return f"{number(self.before)} before, {number(self.after)} after, per basket, on {which}"
@@ -155,8 +151,6 @@ class Changes:
       log-likelihood  -3.0000 before, -2.9000 after, per basket, on 40 test baskets
       new items       1: mobile (7)
       vanished items  none
-    <BLANKLINE>
-    No recommendation for the most frequent items has changed.
     """
 
     n_new: int
@@ -181,15 +175,10 @@ class Changes:
                 ("vanished items", _first(self.vanished)),
             ],
         )
-        if self.moved:
-            yield TextTable(
-                "What to add to the most frequent items",
-                f"Items that entered or left the first {K} recommendations.",
-                ["given", "entered", "left"],
-                [(str(each.item), contents(each.entered), contents(each.left)) for each in self.moved],
-            )
-        else:
-            yield "No recommendation for the most frequent items has changed."
+        rows = [(str(each.item), contents(each.entered), contents(each.left)) for each in self.moved]
+        if rows:
+            meaning = f"Items that entered or left the first {K} recommendations for the most frequent items."
+            yield TextTable("Changed recommendations", meaning, ["given", "entered", "left"], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON.
@@ -209,67 +198,47 @@ class Changes:
         return as_text(self.tables())
 
 
-def check_comparable(before: SetModel, baskets: Baskets) -> None:
-    """Raise an error, before fitting, if there is nothing to compare the models on."""
-    if not known_baskets(baskets, before.catalogue, "drop")[0].total_weight > 0:
-        raise InputError(
-            f"none of {count(len(baskets), 'basket')} has an item of the model, so the models cannot be compared; "
-            "pass other baskets for the comparison (test=)"
-        )
-
-
-def likelihoods(before: SetModel, after: SetModel, baskets: Baskets, *, in_sample: bool) -> Likelihood:
+def likelihoods(before: Model, after: Model, baskets: Baskets, *, in_sample: bool) -> Likelihood:
     """Return the log-likelihoods of the old items of baskets. If the old model has no empty baskets, baskets without
     old items are left out, and both models are conditioned on nonempty sets."""
     seen, _ = known_baskets(baskets, before.catalogue, "drop")
     common = after if after.catalogue == before.catalogue else after.restrict(before.items)
-    then, now = (weighted_mean(_log_probs(model, seen, before.nonempty), seen.weights) for model in (before, common))
-    return Likelihood(len(seen), len(before.items), then, now, in_sample)
+
+    def mean(model: Model) -> float:
+        found = weighted_mean(model.log_prob(seen), seen.weights)
+        return found - float(np.log1p(-np.exp(model.log_prob([])))) if before.nonempty else found
+
+    return Likelihood(len(seen), len(before.items), mean(before), mean(common), in_sample)
 
 
-def _log_probs(model: SetModel, baskets: Baskets, nonempty: bool) -> Floats:
-    found = model.log_prob(baskets)
-    return found - np.log1p(-np.exp(model.log_prob([]))) if nonempty else found
-
-
-def changed_items(before: SetModel, new: Baskets) -> dict[str, tuple[Any, ...]]:
+def changed_items(before: Model, new: Baskets) -> tuple[tuple[Counted, ...], tuple[Label, ...]]:
     """Return new items, most frequent first, and vanished items, most expected first."""
     counts = item_weights(new)
-    unknown = [place for place in np.argsort(-counts, kind="stable") if new.items[place] not in before.catalogue]
+    order = [place for place in np.argsort(-counts, kind="stable").tolist() if counts[place] > 0]
+    unknown = [Counted(new.items[place], float(counts[place])) for place in order]
     here = new.catalogue.translation(before.catalogue)
     seen = np.where(here >= 0, counts[here], 0)
-    expected = before.marginals() * new.total_weight
-    gone = [
-        place for place in np.argsort(-expected, kind="stable") if expected[place] >= MIN_EXPECTED and not seen[place]
-    ]
-    return {
-        "new_items": tuple(Counted(new.items[place], float(counts[place])) for place in unknown if counts[place] > 0),
-        "vanished": before.catalogue.select(gone),
-    }
+    expected = np.where(seen > 0, 0, before.marginals() * new.total_weight)
+    gone = [place for place in np.argsort(-expected, kind="stable") if expected[place] >= MIN_EXPECTED]
+    return tuple(each for each in unknown if each.item not in before.catalogue), before.catalogue.select(gone)
 
 
-def moved_recommendations(before: SetModel, after: SetModel, new: Baskets) -> tuple[Moved, ...]:
+def moved_recommendations(before: Model, after: Model, new: Baskets) -> tuple[Moved, ...]:
     """Return the changed recommendations for the most frequent new items that are possible under both models."""
-    order = np.argsort(-item_weights(new), kind="stable")
+    order = new.catalogue.select(np.argsort(-item_weights(new), kind="stable"))
     possible = [{*model.catalogue.select(np.flatnonzero(model.marginals() > 0))} for model in (before, after)]
-    looked_at = [new.items[place] for place in order if all(new.items[place] in each for each in possible)][:N_COMPARED]
-    found = []
-    for item in looked_at:
-        first, second = ([each.item for each in model.recommend([item], K)] for model in (before, after))
-        entered, left = (
-            tuple(a for a in these if a not in those) for these, those in ((second, first), (first, second))
-        )
+    found, both = [], set.intersection(*possible)
+    for item in [item for item in order if item in both][:N_COMPARED]:
+        then, now = ([each.item for each in model.recommend([item], K)] for model in (before, after))
+        entered, left = (tuple(a for a in now if a not in then), tuple(a for a in then if a not in now))
         if entered or left:
             found.append(Moved(item, entered, left))
     return tuple(found)
 
 
 def _first(items: Sequence[Label]) -> str:
-    """Return the first of some items, and their number."""
-    if not items:
-        return "none"
-    more = f"; and {count(len(items) - MAX_NAMED)} more" if len(items) > MAX_NAMED else ""
-    return f"{count(len(items))}: {contents(items[:MAX_NAMED])}{more}"
+    """Return the number of some items, and the first of them."""
+    return f"{count(len(items))}: {contents(items[:MAX_NAMED])}" if items else "none"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -299,14 +268,6 @@ class Update:
 
     def __repr__(self) -> str:
         return str(self.changes)
-
-
-class Past(NamedTuple):
-    """The old training baskets, or sets drawn from the model in place of them, and their stored counts."""
-
-    baskets: Baskets
-    training: Training | None  # None if it can be counted from the baskets
-    drawn: bool
 
 
 def update(
@@ -362,78 +323,74 @@ def update(
     >>> [(each.item, each.n_baskets) for each in found.changes.new_items]
     [('mobile', 5.0)]
     """
-    model = model.model if isinstance(model, FitResult) else model
-    new = as_baskets(baskets)
-    judged = new if test is None else as_baskets(test)
+    model, new = fitted_model(model), as_baskets(baskets)
     _check(model, new, forget)
-    check_comparable(model, judged)
+    judged = new if test is None else as_baskets(test)
+    if not known_baskets(judged, model.catalogue, "drop")[0].total_weight > 0:
+        raise InputError(
+            f"none of {count(len(judged), 'basket')} has an item of the model, so the models cannot be compared; "
+            "pass other baskets for the comparison (test=)"
+        )
     rng = np.random.default_rng(rng)
     catalogue = Catalogue.union([model.catalogue, new.catalogue])
     with shown_progress(progress and old is None, transient=True) as shown:
         shown.bar("drawing sets from the model")
-        past = _past(model, old, catalogue, rng, threads)
-    kept, fresh = _aged(past, new, 1 - forget, half_life)
+        past = draw_training_sets(model, rng, threads) if old is None else _given_past(old, catalogue)
+    kept, fresh = _aged(past, new, 1 - forget, half_life, drawn=old is None)
     both = _joined([kept, fresh], catalogue)
-    task = _task(model, both, fresh.total_weight if past.drawn else None, threads, max_seconds)
+    task = _task(model, both, fresh.total_weight / both.total_weight if old is None else 1.0, threads, max_seconds)
     seed = int(rng.integers(2**63))
     with shown_progress(progress) as shown:
         found = fit_task(task, model, rng=seed, callback=ProgressBar(shown), as_weighed=True)
-    updated = _with_truth(found.model, model, past, kept, fresh)
+    updated = _with_truth(found.model, model, kept, fresh, drawn=old is None)
     changes = Changes(
-        n_new=len(new),
-        past_weight=kept.total_weight,
-        new_weight=fresh.total_weight,
-        drawn=len(past.baskets) if past.drawn else None,
-        likelihood=likelihoods(model, updated, judged, in_sample=test is None),
-        **changed_items(model, new),
-        moved=moved_recommendations(model, updated, new),
+        len(new),
+        kept.total_weight,
+        fresh.total_weight,
+        len(past) if old is None else None,
+        likelihoods(model, updated, judged, in_sample=test is None),
+        *changed_items(model, new),
+        moved_recommendations(model, updated, new),
     )
     return Update(updated, model, found, changes)
 
 
-def _check(model: Any, new: Baskets, forget: Any) -> None:
+def _check(model: Model, new: Baskets, forget: Any) -> None:
     """Raise an error before fitting."""
-    if not isinstance(model, Model):
-        raise InputError(f"got a {type(model).__name__} as the model; expected a DPP, a Mixture or the result of a fit")
     if model.learned.learner == QUALITY or isinstance(model.distribution.components, Stack):
-        raise InputError(
-            "models of `fit_weights` and `fit_quality` cannot be updated: refit them to old and new baskets"
-        )
-    if not new.total_weight > 0:
-        raise InputError(f"{len(new)} new baskets of total weight {new.total_weight:g}: nothing to fit")
+        raise InputError("models of `fit_weights` and `fit_quality` cannot be updated; refit them to all baskets")
+    checked_baskets(new)
     empty = int((new.sizes[new.weights > 0] == 0).sum())
     if empty and model.nonempty:
         raise InputError(
             f"{empty} of {len(new)} new baskets are empty, which is impossible under this model; drop them "
             "(baskets.subset(baskets.sizes > 0)) or fit a new model to all baskets"
         )
-    if isinstance(forget, bool | str) or not 0 <= forget <= 1:
+    if not isinstance(forget, Real) or not 0 <= float(forget) <= 1:
         raise InputError(f"forget must be between 0 and 1, got {forget!r}")
 
 
-def _past(model: Model, old: Any, catalogue: Catalogue, rng: np.random.Generator, threads: int | None) -> Past:
-    if old is None:
-        return Past(draw_training_sets(model, rng, threads), model.training, drawn=True)
+def _given_past(old: Any, catalogue: Catalogue) -> Baskets:
     known = as_baskets(old)
     _, left_out = known.known_to(catalogue)
     if left_out:
         raise InputError(
             f"{count(left_out.n_baskets, 'old basket')} of {count(len(known))} have items that neither the model nor "
-            f"the new baskets have (for instance {contents(left_out.examples)}); expected the training baskets of "
-            "the model: leave such items out (old.of_items(model.items))"
+            f"the new baskets have (for instance {contents(left_out.examples)}); leave such items out "
+            "(old.of_items(model.items))"
         )
-    return Past(known, None, drawn=False)
+    return known
 
 
-def _aged(past: Past, new: Baskets, share: float, half_life: Any) -> tuple[Baskets, Baskets]:
+def _aged(past: Baskets, new: Baskets, share: float, half_life: Any, *, drawn: bool) -> tuple[Baskets, Baskets]:
     """Return old and new baskets with their remaining weights."""
     if half_life is None:
-        return past.baskets.reweighted(share), new
+        return past.reweighted(share), new
     times = known_times(new.times)
-    of_past = times.min(keepdims=True) if past.drawn else known_times(past.baskets.times)
+    of_past = times.min(keepdims=True) if drawn else known_times(past.times)
     now = max(times.max(), of_past.max())
     return (
-        replace(past.baskets, weights=share * past.baskets.weights * decay(of_past, half_life, now)),
+        replace(past, weights=share * past.weights * decay(of_past, half_life, now)),
         replace(new, weights=new.weights * decay(times, half_life, now)),
     )
 
@@ -444,19 +401,18 @@ def _joined(parts: list[Baskets], catalogue: Catalogue) -> Baskets:
     return Baskets.together(there)
 
 
-def _task(model: Model, baskets: Baskets, real: float | None, threads: int | None, max_seconds: float | None) -> Task:
-    """Return the task of fitting a model as it was fitted; `real` is the weight of the baskets that were not drawn.
+def _task(model: Model, baskets: Baskets, real: float, threads: int | None, max_seconds: float | None) -> Task:
+    """Return the task of fitting a model as it was fitted; `real` is the share of the baskets that were not drawn.
 
     Sets drawn from a shrunk or penalised model already follow the penalty, so that only the share of the real baskets
     is penalised. No baskets are held out from a low-rank mixture: drawn sets would always favour the model that they
     were drawn from.
     """
-    share = 1.0 if real is None else real / baskets.total_weight
     options: dict[str, Any] = {"threads": threads, "max_seconds": max_seconds, "nonempty": model.nonempty}
     interaction = getattr(model.distribution.components, "interaction", None)
     if isinstance(model, DPP):
         known = model.learned.shrinkage
-        options["shrinkage"] = None if known is None else known * share
+        options["shrinkage"] = None if known is None else known * real
         options["learner"] = model.learned.learner if model.learned.learner in LEARNERS else "lbfgs"
     elif isinstance(interaction, Dense):
         options["attraction"] = not np.allclose(interaction.X, interaction.X.swapaxes(1, 2))
@@ -464,24 +420,22 @@ def _task(model: Model, baskets: Baskets, real: float | None, threads: int | Non
         options["validation"] = 0.0
     task = settings_of(**options).like(model).task(baskets)
     if isinstance(task.problem, MixtureProblem):
-        task = replace(task, problem=replace(task.problem, penalised=max(share, MIN_PENALTY)))
+        task = replace(task, problem=replace(task.problem, penalised=max(real, MIN_PENALTY)))
     return task
 
 
-def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh: Baskets) -> Model:
+def _with_truth(updated: Model, before: Model, kept: Baskets, fresh: Baskets, *, drawn: bool) -> Model:
     """Return the model with the training record of the real baskets instead of the drawn sets."""
-    weight = kept.total_weight + fresh.total_weight
-    n_past = training_weight(before) if past.drawn else len(past.baskets)
+    weight, training, known = kept.total_weight + fresh.total_weight, updated.training, before.training
+    n_past = recorded_weight(before) or 0.0 if drawn else len(kept)
     learned = replace(updated.learned, start="update", n_baskets=round(n_past) + len(fresh), weight=weight)
-    learned = replace(learned, n_distinct=None, digest=None) if past.drawn else learned
-    training = updated.training
-    if past.drawn and past.training is not None and kept.total_weight > 0:
+    if drawn:
+        learned = replace(learned, n_distinct=None, digest=None)
+    if drawn and known is not None and kept.total_weight > 0:
         n, of_new = len(updated.items), Training.of(fresh.over(updated.catalogue))
-        there = updated.catalogue.translation(before.catalogue)
-        of_past = past.training, there, kept.total_weight / past.training.weight
-        known = Training.sum([of_past, (of_new, np.arange(n), fresh.total_weight / of_new.weight)], n)
-        training = replace(known, history=None if training is None else training.history)
-    if training is not None and before.training is not None:
-        training = replace(training, blend=before.training.blend)
-    found: Model = updated.with_record(learned, training)
-    return found
+        of_past = known, updated.catalogue.translation(before.catalogue), kept.total_weight / known.weight
+        both = Training.sum([of_past, (of_new, np.arange(n), fresh.total_weight / of_new.weight)], n)
+        training = replace(both, history=None if training is None else training.history)
+    if training is not None and known is not None:
+        training = replace(training, blend=known.blend)
+    return updated.with_record(learned, training)
