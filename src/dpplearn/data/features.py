@@ -6,7 +6,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,6 @@ FEWEST = 2  # items of a category that has a column of its own
 MOST_LEVELS = 50  # columns of one categorical column
 SHOWN = 3  # examples
 OTHER, MISSING = "(other)", "(missing)"
-TRUE_FALSE = {"true": 1.0, "false": 0.0}
-MISSING_TEXTS = {"na", "n/a", "nan", "null", "none"}  # what stands for a missing value in files of text
 
 
 @dataclass(frozen=True)
@@ -39,12 +37,12 @@ class NumericColumn:
     def names(self) -> tuple[str, ...]:
         return (self.name, f"{self.name} {MISSING}") if self.indicator else (self.name,)
 
-    def encode(self, values: Sequence[Any], source: str) -> Floats:
+    def encode(self, values: list[Any], source: str) -> Floats:
         """Return one row per value, (len(values), len(names))."""
-        numbers = np.array([_as_number(value, self.name, source) for value in values])
+        numbers = _numbers(values, self.name, source)
         missing = np.isnan(numbers)
         standard = np.where(missing, 0, (numbers - self.mean) / self.scale)
-        return np.column_stack([standard, missing] if self.indicator else [standard]).astype(float)
+        return np.column_stack([standard, missing])[:, : len(self.names)]
 
 
 @dataclass(frozen=True)
@@ -63,11 +61,12 @@ class CategoricalColumn:
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.name}={level}" for level in self.levels)
 
-    def encode(self, values: Sequence[Any], source: str) -> Floats:
+    def encode(self, values: list[Any], source: str) -> Floats:
         """Return one row per value, (len(values), len(names)). Without (other), a new level equals the reference."""
         known = {*self.levels, self.reference}
-        found = [level if (level := _as_level(value)) in known else OTHER for value in values]
-        return np.array([[float(level == each) for each in self.levels] for level in found]).reshape(len(values), -1)
+        found = [level if level in known else OTHER for level in map(_as_level, values)]
+        rows = [[level == each for each in self.levels] for level in found]
+        return np.array(rows, dtype=float).reshape(len(values), len(self.levels))
 
 
 Column = NumericColumn | CategoricalColumn
@@ -130,14 +129,11 @@ class Features:
         >>> features.encode({"item": ["crib"], "price": [130]}).tolist()
         [[2.0]]
         """
-        read = _read(table, item)
+        read = read_item_table(table, item)
         missing = [column.name for column in self.columns if column.name not in read.columns]
         if missing:
-            raise InputError(
-                f"{read.source} has the columns {contents(read.columns)}, but not {contents(missing)}, which the "
-                "features were made from; add them, with empty values where nothing is known"
-            )
-        rows = read.rows_of(read.labels if labels is None else list(labels))
+            raise InputError(f"{read.source} lacks {contents(missing)}, which the features were made from")
+        rows = read.rows_of(read.catalogue.labels if labels is None else list(labels))
         return _encoded(self.columns, read, rows)
 
 
@@ -167,24 +163,28 @@ def read_features(table: Any, items: Baskets | Catalogue | Sequence[Label], *, i
     >>> read_features({"item": ["cot", "bib"], "price": [90, 10]}, ["bib", "cot"]).matrix.tolist()
     [[-1.0], [1.0]]
     """
-    catalogue = as_catalogue(items)
-    read = _read(table, item)
+    catalogue, read = as_catalogue(items), read_item_table(table, item)
     rows = read.rows_of(catalogue.labels)
-    columns, notes = [], []
-    others = [label for label in read.labels if label not in catalogue]
+    columns, notes, lacks = [], [], []
+    others = [label for label in read.catalogue.labels if label not in catalogue]
     if others:
-        what = f"{count(len(others), 'item')} more (for instance {contents(others[:SHOWN])})"
-        notes.append(f"{read.source} has rows for {what}, which are not used")
-    for name, values in read.columns.items():
-        made = _column(name, [values[row] for row in rows], read)
-        notes += [] if made is not None else [f"column {name!r} is the same for all items, and is left out"]
-        columns += [] if made is None else [made]
+        more = f"{count(len(others), 'item')} more (for instance {contents(others[:SHOWN])})"
+        notes.append(f"{read.source} has rows for {more}, which are not used")
+    for name, every in read.columns.items():
+        values = [every[row] for row in rows]
+        column = _column(name, values, read)
+        if column is None:
+            notes.append(f"column {name!r} is the same for all items, and is left out")
+        else:
+            columns.append(column)
+        if None in values:
+            lacks.append(f"{count(values.count(None), 'value')} of {name!r}")
     if not columns:
         raise InputError(f"{read.source} has no column that tells items apart; expected numbers or categories")
-    missing = _missing(read, rows)
-    if missing:
-        warnings.warn(missing, InputWarning, stacklevel=2)
-        notes.append(missing)
+    if lacks:
+        filled = "a missing number becomes the mean, with a column that marks it; a missing category is one of its own"
+        notes.append(f"{read.source} lacks {contents(lacks)}: {filled}")
+        warnings.warn(notes[-1], InputWarning, stacklevel=2)
     return Features(catalogue, _encoded(columns, read, rows), tuple(columns), tuple(notes))
 
 
@@ -193,10 +193,7 @@ def as_features(features: Any, items: Baskets | Catalogue | Sequence[Label]) -> 
     if not isinstance(features, Features):
         return read_features(features, items)
     catalogue = as_catalogue(items)
-    try:
-        here = features.catalogue.positions(catalogue.labels)
-    except InputError as error:
-        raise InputError(f"the features lack some items: {error}; read them for all (read_features)") from None
+    here = features.catalogue.positions(catalogue.labels)
     return Features(catalogue, features.matrix[here], features.columns, features.notes)
 
 
@@ -207,94 +204,55 @@ def as_catalogue(items: Baskets | Catalogue | Sequence[Label]) -> Catalogue:
     return items.catalogue if hasattr(items, "catalogue") else Catalogue.of(items)
 
 
-def _missing(read: ItemTable, rows: list[int]) -> str:
-    """Return a remark on missing values: how many, in which columns and for which items."""
-    each = {name: [row for row in rows if values[row] is None] for name, values in read.columns.items()}
-    found = [
-        f"{count(len(empty), 'value')} of {name!r} (for instance of {contents(read.labels[row] for row in empty[:1])})"
-        for name, empty in each.items()
-        if empty
-    ]
-    filled = "a missing number becomes the mean, with a column that marks it; a missing category is one of its own"
-    return f"{read.source} lacks {contents(found)}: {filled}" if found else ""
-
-
 def _encoded(columns: Sequence[Column], read: ItemTable, rows: list[int]) -> Floats:
-    parts = [
-        column.encode([read.columns[column.name][row] for row in rows], read.source)
-        if column.names
-        else np.zeros((len(rows), 0))
-        for column in columns
-    ]
+    parts = [column.encode([read.columns[column.name][row] for row in rows], read.source) for column in columns]
     return np.hstack(parts)
 
 
-def _read(table: Any, item: str | None) -> ItemTable:
-    """Read a table. In files of text, NA and the like are missing values."""
-    read = read_item_table(table, item)
-    if not read.texts:
-        return read
-    columns = {
-        name: [None if str(value).lower() in MISSING_TEXTS else value for value in values]
-        for name, values in read.columns.items()
-    }
-    return replace(read, columns=columns)
-
-
 def _column(name: str, values: list[Any], read: ItemTable) -> Column | None:
-    """Return the encoding of a column, or None if it is constant."""
+    """Return the encoding of a column, or None if it is constant.
+
+    A column is numeric if no value is a text or, in a text file, if all values look like numbers.
+    """
     present = [value for value in values if value is not None]
-    if present and _numeric(present, read.texts):
-        return _numeric_column(name, values, read.source)
+    if present and all(_looks_like_number(value) if read.texts else not isinstance(value, str) for value in present):
+        return _numeric_column(name, _numbers(values, name, read.source))
     return _categorical_column(name, [_as_level(value) for value in values])
 
 
-def _numeric(present: list[Any], texts: bool) -> bool:
-    """Return whether all values are numbers or, in a text file, look like numbers."""
-    return all(map(_reads_as_number, present)) if texts else not any(isinstance(value, str) for value in present)
-
-
-def _reads_as_number(text: str) -> bool:
+def _looks_like_number(text: str) -> bool:
     try:
-        float(TRUE_FALSE.get(text.lower(), text))
+        float(text)
     except ValueError:
         return False
     return True
 
 
-def _numeric_column(name: str, values: list[Any], source: str) -> NumericColumn | None:
-    numbers = np.array([_as_number(value, name, source) for value in values])
+def _numbers(values: list[Any], name: str, source: str) -> Floats:
+    """Return numbers, NaN where they are missing."""
+    try:
+        numbers = np.array([math.nan if value is None else float(value) for value in values])
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.array(math.inf)
+    if np.isinf(numbers).any():
+        raise InputError(f"column {name!r} of {source} must hold finite numbers, or texts as categories")
+    return numbers
+
+
+def _numeric_column(name: str, numbers: Floats) -> NumericColumn | None:
     known = numbers[~np.isnan(numbers)]
     unit = float(np.abs(known).max()) or 1.0  # squares may be too large for numbers, or too small
     mean, spread = unit * float((known / unit).mean()), float((known / unit).std())
-    constant = spread <= 1e-12
-    if constant and len(known) == len(numbers):
-        return None
-    return NumericColumn(name, mean, unit if constant else unit * spread, len(known) < len(numbers))
-
-
-def _as_number(value: Any, name: str, source: str) -> float:
-    """Return the number, or NaN if it is missing."""
-    if value is None:
-        return math.nan
-    try:
-        number = float(TRUE_FALSE.get(str(value).lower(), value))
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        kind = type(value).__name__
-        raise InputError(
-            f"column {name!r} of {source} holds {value!r} ({kind}); expected finite numbers, or texts as categories"
-        )
-    return number
+    constant, missing = spread <= 1e-12, len(known) < len(numbers)
+    scale = unit if constant else unit * spread
+    return None if constant and not missing else NumericColumn(name, mean, scale, missing)
 
 
 def _categorical_column(name: str, levels: list[str]) -> CategoricalColumn | None:
     counts = Counter(levels)
-    order = sorted(counts, key=lambda level: (-counts[level], level))
-    if len(order) < 2:
+    reference, *others = sorted(counts, key=lambda level: (-counts[level], level))
+    if not others:
         return None
-    reference, *others = order
     own = [level for level in others if level != OTHER and (counts[level] >= FEWEST or level == MISSING)][:MOST_LEVELS]
     rest = len(own) < len(others) and reference != OTHER
     return CategoricalColumn(name, reference, (*own, *((OTHER,) if rest else ())))
