@@ -162,8 +162,8 @@ def reranked(
     items = as_basket(0, items)
     many = not items or not isinstance(items[0], Label | np.integer)
     lists, values = (items, scores) if many else ([items], [scores])
-    if len(lists) != len(values):
-        raise InputError(f"items and scores must be of equally many users, got {len(lists)} and {len(values)}")
+    if not hasattr(values, "__len__") or len(values) != len(lists):
+        raise InputError(f"scores must be a list of {len(lists)} lists, one per user, got {brief(scores)}")
     users = [
         _by_score(catalogue, as_basket(user, each), theirs, slope, log, unknown)
         for user, (each, theirs) in enumerate(zip(lists, values, strict=True))
