@@ -64,7 +64,7 @@ def test_matrices_that_are_not_finite_square_symmetric_and_real_are_refused(make
         ([[0.5, 0, 0], [0, 0.5, 0]], r"\b2\b.*\b3\b"),
         ([0.5, 0.5], r"\b2\b"),
         (np.zeros((0, 0)), r"\b0\b.*\b0\b"),
-        (np.eye(2) * (1 + 0.5j), "complex"),
+        (np.eye(2) * (1 + 0.5j), "real"),
         ([[1.0], [0.5, 0.5]], None),
         ([["a", "b"], ["c", "d"]], None),
     ):

@@ -335,6 +335,11 @@ class Baskets:
         return Totals.of(self)
 
     @cached_property
+    def item_weights(self) -> Floats:
+        """Total weight of the baskets that contain each item, (n_items,)."""
+        return read_only(item_weights(self))
+
+    @cached_property
     def n_units(self) -> int:
         """The number of baskets that a split can separate: the sum of the weights if they are counts, or the rows."""
         return int(self.total_weight) if can_be_divided(self.weights) else len(self)
@@ -347,7 +352,7 @@ class Baskets:
     @cached_property
     def blocks(self) -> Blocks:
         """The baskets in the layout of the compiled loops."""
-        return in_blocks(self.indices, self.offsets, self.weights, self.n_items)
+        return in_blocks(self.indices, self.offsets, self.weights)
 
     def frequencies(self) -> Floats:
         """Return m_i, the weighted share of baskets with item i.
@@ -362,7 +367,7 @@ class Baskets:
         >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).frequencies().tolist()
         [0.5, 1.0]
         """
-        return item_weights(self) / self.totals.positive_weight
+        return self.item_weights / self.totals.positive_weight
 
     def pair_frequencies(self) -> Floats:
         """Return m_ij, the weighted share of baskets with both i and j.
@@ -648,7 +653,7 @@ class Baskets:
         """
         if isinstance(least, bool | str) or not 0 <= least < np.inf:
             raise InputError(f"min_count is {least!r}; expected a number of baskets, 0 or more")
-        counts = item_weights(self)
+        counts = self.item_weights
         kept = np.flatnonzero(counts >= least)
         if not len(kept):
             most = int(counts.argmax())

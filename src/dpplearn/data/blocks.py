@@ -32,7 +32,6 @@ class Blocks:
     weights: Floats  # (n_places,)
     groups: Ints  # (n_sizes, 4) size, first of `items`, first of `weights`, number of blocks
     places: Ints  # (n_baskets,) position of each basket in `weights`
-    item_weights: Floats  # (n_items,) total weight of the baskets that contain each item
 
     @cached_property
     def largest(self) -> int:
@@ -54,7 +53,7 @@ def grouped(indices: Items, offsets: Ints) -> tuple[SizeGroup, ...]:
     )
 
 
-def in_blocks(indices: Items, offsets: Ints, weights: Floats, n_items: int) -> Blocks:
+def in_blocks(indices: Items, offsets: Ints, weights: Floats) -> Blocks:
     """Return weighted sets in the layout of the compiled loops."""
     items, of_places, groups = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros((0, 4), np.int64)]
     places = np.empty(len(weights), np.int64)
@@ -74,7 +73,6 @@ def in_blocks(indices: Items, offsets: Ints, weights: Floats, n_items: int) -> B
         weights=read_only(np.concatenate(of_places)),
         groups=read_only(np.concatenate(groups)),
         places=read_only(places),
-        item_weights=read_only(np.bincount(indices, np.repeat(weights, np.diff(offsets)), n_items).astype(float)),
     )
 
 

@@ -20,8 +20,6 @@ import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Bools, Floats, Ints, Items
 from dpplearn.errors import InputError
-from dpplearn.utils.memory import NUMBER, check_memory
-from dpplearn.utils.text import count
 
 SMALL_PIVOT = 1e-6  # smaller pivots of a minor are taken from the factor; larger ones have a relative error below 1e-9
 ROUNDING = 1e-9  # relative error allowed in symmetry and in the bounds 0 and 1 of eigenvalues
@@ -75,24 +73,25 @@ def split_space(rows: Floats) -> tuple[Floats, Floats]:
     return Q[:, : len(rows)], Q[:, len(rows) :]
 
 
-def adjoin_rows(F: Floats, A: Ints, items: Ints) -> tuple[float, Floats]:
-    """Return log det(F_A F_Aᵀ), and the squared distance of each item's row from the span of those of A.
+def adjoin_rows(F: Floats, A: Ints) -> tuple[float, Floats]:
+    """Return log det(F_A F_Aᵀ), and the squared distance of each row from the span of those of A.
 
     The distance is 0 for the items of A, and for all items if the rows of A are dependent.
     """
-    rows, left = F[A], F[items]
-    before, squares = (rows**2).sum(axis=1), (left**2).sum(axis=1)
-    if len(A) > F.shape[1] or not np.all(before > 0):
-        return -math.inf, np.zeros(len(items))
-    Q, R = np.linalg.qr((rows / np.sqrt(before)[:, None]).T)
+    squares = (F**2).sum(axis=1)
+    if len(A) > F.shape[1] or not np.all(squares[A] > 0):
+        return -math.inf, np.zeros(len(F))
+    Q, R = np.linalg.qr((F[A] / np.sqrt(squares[A])[:, None]).T)
     pivots = R.diagonal() ** 2
     if np.any(pivots < zero_pivot(len(F), len(A))):
-        return -math.inf, np.zeros(len(items))
+        return -math.inf, np.zeros(len(F))
+    left = F
     for _ in range(2):  # once leaves rounding along the rows of A, twice does not
         left = left - (left @ Q) @ Q.T
     found = (left**2).sum(axis=1)
-    found[(found < zero_pivot(len(F), len(A) + 1) * squares) | np.isin(items, A)] = 0
-    return float(np.log(pivots).sum() + np.log(before).sum()), found
+    found[found < zero_pivot(len(F), len(A) + 1) * squares] = 0
+    found[A] = 0
+    return float(np.log(pivots).sum() + np.log(squares[A]).sum()), found
 
 
 def orthonormalised(F: Floats, H: Floats, *, graded: bool = False) -> tuple[Floats, Floats, Floats]:
@@ -144,9 +143,9 @@ class SetMinors:
 
     @cached_property
     def log_squares(self) -> Floats:
-        """log unit², (n_items,)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(2 * np.log(self.unit))
+        """log unit², (n_items,), −inf for items that cannot occur."""
+        possible = self.inverse[: len(self.unit)] > 0
+        return 2 * np.log(self.unit, out=np.full(len(self.unit), -np.inf), where=possible)
 
     @cached_property
     def components(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -158,8 +157,8 @@ class SetMinors:
         """The number of rows of the border."""
         return len(self.matrix) - len(self.unit)
 
-    def adjoin(self, sets: Items, items: Ints | None, singular: bool = False) -> tuple[Floats, Floats, Floats, Bools]:
-        """Return the log of the value of A (s,), scale (s,) and x (s, j), where A ∪ i has the value e^scale x_i, and
+    def adjoin(self, sets: Items, singular: bool = False) -> tuple[Floats, Floats, Floats, Bools]:
+        """Return the log of the value of A (s,), scale (s,) and x (s, n), where A ∪ i has the value e^scale x_i, and
         whether the pivots of a set are large enough.
 
         Let w_0 be the smallest eigenvalue of the minor of A, and c the products of the eigenvectors with column i. Then
@@ -168,19 +167,15 @@ class SetMinors:
         """
         (s, k), n, C = sets.shape, len(self.unit), self.scaled
         diagonal, squares = C.diagonal()[:n], self.unit**2
-        if items is not None:
-            diagonal, squares = diagonal[items], squares[items]
         if not k and not self.n_border:
             x = np.broadcast_to(diagonal * squares, (s, len(squares)))
             return np.full(s, self.log_constant), np.full(s, self.log_constant), x, np.ones(s, dtype=bool)
         w, W, members = self._eigenvectors(sets)
         first, rest = (np.zeros(s) if singular else w[:, 0]), w[:, 1:]
-        columns = C[members, :n] if items is None else C[members[:, :, None], items]
-        products = W.transpose(0, 2, 1) @ columns  # c, (s, b, j)
+        products = W.transpose(0, 2, 1) @ C[members, :n]  # c, (s, b, n)
         products *= products
-        member = np.zeros((s, n), dtype=bool)
-        member[np.arange(s)[:, None], sets] = True
-        zero = (member if items is None else member[:, items]) | (squares == 0)
+        zero = np.broadcast_to(squares == 0, (s, n)).copy()
+        zero[np.arange(s)[:, None], sets] = True
         with np.errstate(divide="ignore", invalid="ignore"):
             weights = np.ones((s, 1, w.shape[1]))
             np.divide(first[:, None], rest, out=weights[:, 0, 1:])
@@ -210,20 +205,11 @@ class SetMinors:
 
 def _as_real(matrix: Any, name: str) -> npt.NDArray[Any]:
     """Return a matrix of real numbers, in double precision unless it was of another floating-point type."""
-    if hasattr(matrix, "toarray"):  # scipy sparse
-        check_memory(
-            MATRICES * NUMBER * math.prod(matrix.shape),
-            f"{name} of {count(matrix.shape[0], 'item')}",
-            "use fewer items",
-        )
-        matrix = matrix.toarray()
     try:
-        found = np.asarray(matrix)
-        if not np.iscomplexobj(found):
-            return found if found.dtype.kind == "f" else np.asarray(found, dtype=float)
+        found = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)  # scipy sparse
+        return found if found.dtype.kind == "f" else found.astype(float, casting="same_kind")
     except (TypeError, ValueError):
-        raise InputError(f"{name} cannot be read as a matrix; expected rows of numbers, all of one length") from None
-    raise InputError(f"{name} is complex; expected real numbers")
+        raise InputError(f"{name} must be a matrix of real numbers, with rows of one length") from None
 
 
 def checked_eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats, float]:
@@ -262,15 +248,10 @@ def with_ones(lam: Floats) -> Floats:
 
 def svd_apart(B: Floats) -> tuple[Floats, Floats]:
     """Return as many singular values as rows, and left singular vectors; zero rows are separated as in `eigh_apart`."""
-    coupled, apart = np.flatnonzero(B.any(axis=1)), np.flatnonzero(~B.any(axis=1))
-    V, values = np.zeros((len(B), len(B))), np.zeros(len(B))
-    V[apart, np.arange(len(apart))] = 1
-    if len(coupled):
-        U, singular, _ = np.linalg.svd(B[coupled], full_matrices=True)
-        V[coupled, len(apart) :] = U
-        singular[singular <= 4 * len(B) * EPSILON * singular[0]] = 0  # rounding errors of a decomposition
-        values[len(apart) : len(apart) + len(singular)] = singular
-    return values, V
+    coupled = np.asarray(B.any(axis=1))
+    U, singular, _ = np.linalg.svd(B[coupled], full_matrices=True)
+    singular[singular <= 4 * len(B) * EPSILON * singular.max(initial=0)] = 0  # rounding errors of a decomposition
+    return _with_apart(coupled, np.zeros(len(B)), np.pad(singular, (0, len(U) - len(singular))), U)
 
 
 def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:
@@ -278,15 +259,20 @@ def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:
 
     Decomposed with the others, an item that never occurs would get a probability of rounding size.
     """
-    n = len(matrix)
     coupled = np.count_nonzero(matrix, axis=1) > (matrix.diagonal() != 0)
-    apart, rest = np.flatnonzero(~coupled), np.flatnonzero(coupled)
-    values, vectors = matrix.diagonal()[np.concatenate([apart, rest])], np.zeros((n, n))
-    vectors[apart, np.arange(len(apart))] = 1
-    if len(rest):
-        values[len(apart) :], vectors[rest, len(apart) :] = np.linalg.eigh(matrix[np.ix_(rest, rest)])
+    found = np.linalg.eigh(matrix[np.ix_(coupled, coupled)])
+    values, vectors = _with_apart(coupled, matrix.diagonal(), *found)
     order = np.argsort(values, kind="stable")
     return values[order], vectors[:, order]
+
+
+def _with_apart(coupled: Bools, diagonal: Floats, values: Floats, vectors: Floats) -> tuple[Floats, Floats]:
+    """Return the decomposition of a matrix from that of its coupled rows and columns."""
+    apart, n_apart = np.flatnonzero(~coupled), int(np.count_nonzero(~coupled))
+    V = np.zeros((len(coupled), len(coupled)))
+    V[apart, np.arange(n_apart)] = 1
+    V[coupled, n_apart:] = vectors
+    return np.concatenate([diagonal[apart], values]), V
 
 
 def symmetric_product(V: Floats, values: Floats) -> Floats:

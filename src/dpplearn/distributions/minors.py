@@ -95,7 +95,7 @@ def minors_of(
 class Sums(NamedTuple):
     """Sums over the minors of a symmetric matrix. Sets in doubt are left out."""
 
-    logdet: float  # Σ w log|det|, −inf if a set of positive weight is left out
+    logdet: Callable[[], float]  # returns Σ w log|det|, −inf if a set of positive weight is left out
     delta: Floats  # the sum of weighted inverses, with the border last; empty if it is not wanted
     each: Callable[[], Floats]  # returns log|det| of every basket, −inf where it is left out
 
@@ -125,7 +125,7 @@ def _definite_sums(
     C, blocks, possible = minors.scaled, baskets.blocks, minors.inverse > 0
     if not possible.all():  # comparisons with NaN are false, which leaves out the sets of such items
         C = np.where(possible[:, None] & possible, C, np.nan)
-    log_squares = np.where(possible, minors.log_squares, -np.inf)
+    log_squares = minors.log_squares
     sizes = np.arange(min(blocks.largest + 1, possible_sizes.stop))
     smallest = limit(len(C), sizes)
     log_dets, delta = minors_of(C, baskets, threads, symmetric=True, smallest=smallest, want_delta=want_delta)
@@ -135,7 +135,9 @@ def _definite_sums(
         of_scale = np.bincount(rows, log_squares[baskets.indices], len(baskets))
         return np.asarray(log_dets[blocks.places] + of_scale)
 
-    logdet = weighted_sum(blocks.weights, log_dets) + weighted_sum(blocks.item_weights, log_squares)
+    def logdet() -> float:
+        return weighted_sum(blocks.weights, log_dets) + weighted_sum(baskets.item_weights, log_squares)
+
     return Sums(logdet, _whole(delta, minors.inverse) if want_delta else delta, each)
 
 
@@ -182,4 +184,4 @@ def _bordered_sums(
     delta = reduce(iadd, over_threads(part, work, threads, with_blas=False))
     if want_delta:
         delta = _whole(delta, minors.inverse)
-    return Sums(weighted_sum(baskets.weights, values), delta, values.copy)
+    return Sums(lambda: weighted_sum(baskets.weights, values), delta, values.copy)

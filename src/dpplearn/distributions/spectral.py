@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -86,16 +86,14 @@ class SpectralDPP(Components):
             raise InputError(f"{lam.shape} eigenvalues with eigenvectors of shape {V.shape}; expected (n,) and (n, n)")
         if not (np.all(lam >= 0) and np.all(lam <= 1)):
             raise InputError(f"eigenvalues of K reach from {lam.min():g} to {lam.max():g}; expected 0 to 1")
-        probe = _probe(len(lam))
-        if not np.abs(V.T @ (V @ probe) - probe).max(initial=0) < ORTHONORMAL:
+        # VᵀV = I is O(N³) to check, and that VᵀV keeps one vector is O(N²)
+        probe = np.sin(np.arange(1.0, len(lam) + 1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = np.abs(V.T @ (V @ probe) - probe).max(initial=0)
+        if not error < ORTHONORMAL:
             raise InputError("the eigenvectors are not orthonormal; expected VᵀV = I (from_K and from_L find them)")
         object.__setattr__(self, "eigenvalues", read_only(lam))
         object.__setattr__(self, "eigenvectors", read_only(V))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        for array in (self.eigenvalues, self.eigenvectors):  # pickles do not keep that arrays are read-only
-            read_only(array)
 
     @classmethod
     def from_K(cls, K: npt.ArrayLike) -> SpectralDPP:
@@ -146,26 +144,19 @@ class SpectralDPP(Components):
         if F.shape[1] > len(F):
             F = np.asarray(np.linalg.qr(F.T, mode="r")).T
         singular, V = svd_apart(F)
-        lam = with_ones(singular**2)
-        if n_ones is not None:
-            order = np.argsort(-singular, kind="stable")
-            lam[order[:n_ones]] = 1
-            lam[order[n_ones:]] = np.minimum(singular[order[n_ones:]] ** 2, np.nextafter(1, 0))
+        if n_ones is None:
+            n_ones = int(np.count_nonzero(with_ones(singular**2) == 1))
+        lam = np.minimum(singular**2, np.nextafter(1, 0))
+        lam[np.argsort(-singular, kind="stable")[:n_ones]] = 1
         return cls(lam, V)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SpectralDPP:
         """Return the DPP of stored arrays, which are checked."""
-        for name, ndim in (("eigenvalues", 1), ("eigenvectors", 2)):
-            array = np.asarray(arrays[name]) if name in arrays else np.zeros(0)
-            if array.dtype.kind != "f" or array.ndim != ndim or not array.size:
-                raise InputError(f"{name} must be an array of numbers with {count(ndim, 'dimension')}")
-            if not np.all(np.abs(array) <= 1 + ORTHONORMAL):
-                raise InputError(f"{name} must be between -1 and 1, got {array.min():g} to {array.max():g}")
-        lam, V = np.asarray(arrays["eigenvalues"], float), np.asarray(arrays["eigenvectors"], float)
-        if V.shape != (len(lam), len(lam)) or not np.abs(V.T @ V - np.eye(len(V))).max() < ORTHONORMAL:
-            raise InputError(f"eigenvectors must be an orthonormal matrix of {len(lam)} rows and columns")
-        return cls(lam, V)
+        for name in ("eigenvalues", "eigenvectors"):
+            if arrays[name].dtype.kind != "f":
+                raise InputError(f"{name} must be an array of floats, got {arrays[name].dtype}")
+        return cls(arrays["eigenvalues"], arrays["eigenvectors"])
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays that `from_arrays` takes."""
@@ -289,20 +280,20 @@ class SpectralDPP(Components):
     def log_prob_by_factor(self, sets: Items | Ints) -> Floats:
         """Return log P(A) of sets of one size, (s,), where minors have too few digits.
 
-        P(A) = P(A ⊆ Y) P(no other item | A ⊆ Y) = det(F_A F_Aᵀ) det(Wᵀ (I − Λ) W), where W is an orthonormal basis of
-        the vectors orthogonal to the rows of F_A. Where L exists this is det(L_A) Π(1 − λ), with L = B Bᵀ.
+        P(A) = P(A ⊆ Y) P(no other item | A ⊆ Y) = det(F_A F_Aᵀ) det(Wᵀ HᵀH W), where W is an orthonormal basis of the
+        vectors orthogonal to the rows of F_A. Where L exists this is det(L_A) Π(1 − λ), with L = B Bᵀ.
         """
         if sets.shape[1] not in self.size_range:
             return np.full(len(sets), -np.inf)
         if not self.near_one.any():
             return log_gram(self._odds_factor, sets) + self.log_empty()
-        values, lam = log_gram(self.factor, sets), self.eigenvalues[self.eigenvalues > 0]
+        values = log_gram(self.factor, sets)
         for row in np.flatnonzero(np.isfinite(values)):
             Q, W = split_space(self.factor[sets[row]])
             if self._ones_outside(Q):
                 values[row] = -np.inf
             else:
-                values[row] += 2 * np.log(singular_values(np.sqrt(1 - lam)[:, None] * W)).sum()
+                values[row] += 2 * np.log(singular_values(self._rest_factor @ W)).sum()
         return values
 
     def log_inclusion(self, sets: Baskets) -> Floats:
@@ -313,14 +304,37 @@ class SpectralDPP(Components):
         return values
 
     def next(self, inclusion: bool, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> NextItems:
-        if items is not None and items.size and (items.min() < 0 or np.any(items != items[0])):
-            log_prob, scale, x = self.next(inclusion, log_mass, sets)
-            return log_prob, scale, np.where(items >= 0, np.take_along_axis(x, np.maximum(items, 0), axis=1), 0)
-        some = None if items is None or not len(items) else items[0]
-        if inclusion:
-            return self._adjoin(self._inclusion, self.factor, 0, log_mass, sets, some)
-        factor = None if self.near_one.any() else self._odds_factor
-        return self._adjoin(self.bordered, factor, self.size_range.start, log_mass, sets, some)
+        minors = self._inclusion if inclusion else self.bordered
+        s, n, n_certain = len(sets), self.n_items, 0 if inclusion else self.size_range.start
+        log_prob, scale, x = np.full(s, -np.inf), np.zeros(s), np.zeros((s, n))
+        for rows, group in batches(sets, n):
+            k = group.shape[1]
+            if k > self.rank or k + 1 < n_certain:  # neither A nor any A ∪ i is possible
+                continue
+            log_prob[rows], scale[rows], x[rows], trusted = minors.adjoin(group, singular=k < n_certain)
+            for row, A in zip(rows[~trusted], group[~trusted].astype(np.int64), strict=True):
+                log_prob[row], scale[row], x[row] = self._next_of_one(inclusion, A)
+        if items is not None:
+            x = np.where(items >= 0, np.take_along_axis(x, np.maximum(items, 0), axis=1), 0)
+        return log_prob[:, None], scale + log_mass[0], x
+
+    def _next_of_one(self, inclusion: bool, A: Ints) -> tuple[float, float, Floats]:
+        """Return log P(A), scale and x of `next` without minors.
+
+        They come from the factor of K or L. With eigenvalues near 1, where no L exists, x has the probabilities of
+        single items under the DPP of the other items given A ⊆ Y.
+        """
+        if inclusion or not self.near_one.any():
+            log_det, distances = adjoin_rows(self.factor if inclusion else self._odds_factor, A)
+            log_det += 0.0 if inclusion else self.bordered.log_constant
+            return log_det, log_det if distances.any() else 0.0, distances
+        (evidence,), rest = self.condition(A, NO_ITEMS)
+        x, n_certain = np.zeros(self.n_items), rest.size_range.start
+        if evidence == -math.inf or n_certain > 1:
+            return -math.inf, 0.0, x
+        _, scale, single, _ = rest.bordered.adjoin(np.zeros((1, 0), np.int32), singular=n_certain == 1)
+        x[np.delete(np.arange(self.n_items), A)] = single[0]
+        return float(self.log_prob_by_factor(A[None])[0]), float(scale[0] + evidence), x
 
     def top(self, query: TopQuery) -> Best:
         if self.bordered.n_border or not worth_loading():
@@ -336,47 +350,6 @@ class SpectralDPP(Components):
                 to[doubtful] = values
         return found
 
-    def _adjoin(
-        self,
-        minors: SetMinors,
-        factor: Floats | None,
-        n_certain: int,
-        log_mass: Floats,
-        sets: Baskets,
-        items: Ints | None,
-    ) -> NextItems:
-        s, j = len(sets), self.n_items if items is None else len(items)
-        log_prob, scale, x = np.full(s, -np.inf), np.zeros(s), np.zeros((s, j))
-        for rows, group in batches(sets, j):
-            k = group.shape[1]
-            if k > self.rank or k + 1 < n_certain:  # neither A nor any A ∪ i is possible
-                continue
-            log_prob[rows], scale[rows], x[rows], trusted = minors.adjoin(group, items, singular=k < n_certain)
-            for row, A in zip(rows[~trusted], group[~trusted].astype(np.int64), strict=True):
-                log_prob[row], scale[row], x[row] = self._adjoin_one(factor, A, items)
-                if factor is not None:
-                    log_prob[row], scale[row] = log_prob[row] + minors.log_constant, scale[row] + minors.log_constant
-        return log_prob[:, None], scale + log_mass[0], x
-
-    def _adjoin_one(self, factor: Floats | None, A: Ints, items: Ints | None) -> tuple[float, float, Floats]:
-        """Return the log of a determinant for A, scale and x, without minors.
-
-        They come from the factor of the matrix. A matrix with a border has none. There x has the probabilities of
-        single items under the DPP of the other items given A ⊆ Y.
-        """
-        everything, x = np.arange(self.n_items), np.zeros(self.n_items)
-        candidates = everything if items is None else items
-        if factor is not None:
-            log_det, distances = adjoin_rows(factor, A, candidates)
-            return log_det, log_det if distances.any() else 0.0, distances
-        evidence, rest = self.condition(A, NO_ITEMS)
-        if evidence[0] == -math.inf or rest.size_range.start > 1:
-            return -math.inf, 0.0, x[candidates]
-        singular = rest.size_range.start == 1
-        _, scale, single, _ = rest.bordered.adjoin(np.zeros((1, 0), np.int32), None, singular)
-        x[np.delete(everything, A)] = single[0]
-        return float(self.log_prob_by_factor(A[None])[0]), float(scale[0] + evidence[0]), x[candidates]
-
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, SpectralDPP]:
         """Return log P(include ⊆ Y, exclude ∩ Y = ∅), (1,), and the DPP of the other items given that.
 
@@ -388,25 +361,23 @@ class SpectralDPP(Components):
         others = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))
         has_L, k, n_ones = not self.near_one.any(), len(include), self.size_range.start
         F = self._odds_factor if has_L else self.factor
-        evidence = log_gram(F, include[None])  # (1,)
-        if evidence[0] == -math.inf:
-            return evidence, _nothing(len(others))
-        W = np.eye(F.shape[1])
-        if k:
+        evidence, W = log_gram(F, include[None]), np.eye(F.shape[1])  # (1,)
+        if k and evidence[0] > -math.inf:
             Q, W = split_space(F[include])
             before = (F**2).sum(axis=1)
             F = F @ W
             F[(F**2).sum(axis=1) < zero_pivot(self.n_items, k + 1) * before] = 0
             n_ones = self._ones_outside(Q)
         F = F[others]
+        if len(exclude) and not has_L:
+            R, F, _ = orthonormalised(F, self._rest_factor @ W)
+            possible = not R.min(initial=1) ** 2 < zero_pivot(self.n_items, len(exclude))
+            evidence += 2 * np.log(R).sum() if possible else -math.inf
+        if evidence[0] == -math.inf:  # any DPP will do: that under which every set is empty
+            return evidence, SpectralDPP(np.zeros(len(others)), np.eye(len(others)))
         if has_L:
             rest = SpectralDPP.from_factor(F)
             return evidence + self.log_empty() - rest.log_empty(), rest
-        if len(exclude):
-            R, F, _ = orthonormalised(F, self._rest_factor @ W)
-            if R.min(initial=1) ** 2 < zero_pivot(self.n_items, len(exclude)):
-                return np.array([-np.inf]), _nothing(len(others))
-            evidence += 2 * np.log(R).sum()
         return evidence, SpectralDPP.from_K_factor(F, n_ones)
 
     def _ones_outside(self, Q: Floats) -> int:
@@ -554,14 +525,3 @@ class SpectralDPP(Components):
         """B = V √(λ/(1 − λ)) without the columns of λ_j = 0, so that L = B Bᵀ."""
         positive = self.eigenvalues > 0
         return np.asarray(self.eigenvectors[:, positive] * np.sqrt(self.odds[positive]))
-
-
-def _nothing(n_items: int) -> SpectralDPP:
-    """Return the DPP under which every set is empty."""
-    return SpectralDPP(np.zeros(n_items), np.eye(n_items))
-
-
-@lru_cache(maxsize=8)
-def _probe(n: int) -> Floats:
-    """A vector that VᵀV maps to itself only if V is orthonormal: an O(N²) check of VᵀV = I, which is O(N³)."""
-    return np.random.default_rng(0).standard_normal(n)

@@ -98,9 +98,10 @@ def statistics(
 
 def _statistics(kernel: SpectralDPP, want_delta: bool, baskets: Baskets, threads: int | None) -> Statistics:
     minors = kernel.bordered
-    logdet, delta, each = symmetric_sums(minors, kernel.size_range, baskets, threads, want_delta=want_delta)
+    sums = symmetric_sums(minors, kernel.size_range, baskets, threads, want_delta=want_delta)
+    logdet, delta = sums.logdet(), sums.delta
     if logdet == -np.inf and (want_delta or _possible_sizes(kernel, baskets)):
-        by_minors = each()  # sets in doubt are computed from the factor of the kernel
+        by_minors = sums.each()  # sets in doubt are computed from the factor of the kernel
         values = kernel.log_prob_by_minors(by_minors, baskets) - minors.log_constant
         logdet = weighted_sum(baskets.weights, values)
         if want_delta:
@@ -160,7 +161,8 @@ def _sums_under_L(L: Floats, want_delta: bool, baskets: Baskets, threads: int | 
     with np.errstate(invalid="ignore"):
         minors = SetMinors(L, np.sqrt(L.diagonal()), 0.0)
     sizes = range(len(L) + 1)
-    return symmetric_sums(minors, sizes, baskets, threads, want_delta=want_delta, limit=zero_pivot)[:2]
+    sums = symmetric_sums(minors, sizes, baskets, threads, want_delta=want_delta, limit=zero_pivot)
+    return sums.logdet(), sums.delta
 
 
 @dataclass(frozen=True)
