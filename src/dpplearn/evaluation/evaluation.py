@@ -24,9 +24,9 @@ from dpplearn.evaluation.baselines import (
 )
 from dpplearn.evaluation.protocol import TASKS, Outcomes, Predictor, Setting, answer, ask, joined
 from dpplearn.evaluation.result import Evaluation
+from dpplearn.learners.fit import fit_with
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import Settings, settings_of
-from dpplearn.learners.train import fit_with
 from dpplearn.models.mixture import distribution_over
 from dpplearn.models.model import SetModel
 from dpplearn.utils.progress import SILENT, Progress, shown_progress

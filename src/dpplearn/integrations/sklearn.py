@@ -13,9 +13,9 @@ from scipy.sparse import csr_array, issparse
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError, whole_number
+from dpplearn.learners.fit import fit_with
 from dpplearn.learners.loop import Stop
 from dpplearn.learners.settings import settings_of
-from dpplearn.learners.train import fit_with
 from dpplearn.models.answers import Recommendation
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture

@@ -18,7 +18,6 @@ from dpplearn.learners.result import FitProgress
 from dpplearn.models.model_file import MODEL_FILE
 from dpplearn.utils.files import check_replaceable
 from dpplearn.utils.progress import Progress
-from dpplearn.utils.text import duration
 
 Callback = Callable[[FitProgress], Any]
 
@@ -65,7 +64,6 @@ class Checkpoint:
         check_replaceable(self.path, MODEL_FILE, force=force)
         self.saved: bool = False  # whether the file holds a model of the current fit
         self._best: FitProgress | None = None
-        self._latest: FitProgress | None = None
         self._due: float = math.inf
         self._failed: bool = False
 
@@ -89,7 +87,7 @@ class Checkpoint:
             self._due = time.monotonic() + self.seconds
         if self._best is None or now.score > self._best.score:
             self._best = now
-        self._latest = now
+        self._schedule = now.schedule  # of the last iteration
         if time.monotonic() >= self._due:
             self.save()
 
@@ -105,11 +103,11 @@ class Checkpoint:
         ...     checkpoint.saved
         False
         """
-        if self._best is None or self._latest is None:
+        if self._best is None:
             return
         model = self._best.model
         if model.training is not None:
-            model.training = replace(model.training, schedule=self._latest.schedule)
+            model.training = replace(model.training, schedule=self._schedule)
         try:
             model.save(self.path, force=self.force)
             self.saved, self._failed = True, False
@@ -131,7 +129,6 @@ class ProgressBar:
 
     def __init__(self, progress: Progress) -> None:
         self._bar = progress.bar("learning")
-        self._began = 0.0  # seconds, of the run
 
     def __call__(self, now: FitProgress) -> None:
         """Update the bar.
@@ -141,22 +138,10 @@ class ProgressBar:
         now
             The state of the fit.
         """
-        if not now.iteration:
-            self._began = now.seconds
-        seconds = now.seconds - self._began
-        rate = f"{now.iteration / seconds:.1f} iterations/s" if seconds > 0 else ""
+        text = f"iteration {now.iteration}, log-likelihood {now.log_likelihood:.5f}"
         if now.share is not None:
-            left = seconds * (1 - now.share) / now.share if 0 < now.share < 1 and seconds > 1 else 0
-            rate = f"{now.share:.0%} done" + (f", {duration(left)} left" if left else "")
-        text = f"iteration {now.iteration} log-likelihood {now.log_likelihood:.5f} {rate}"
+            text += f", {now.share:.0%} done"
         self._bar.update(now.iteration, text, f"learning, run {now.restart + 1}" if now.restart else "learning")
-
-
-def as_callbacks(callback: Callback | Sequence[Callback] | None) -> Sequence[Callback]:
-    """Return the callbacks of a fit as a sequence."""
-    if callback is None:
-        return ()
-    return (callback,) if callable(callback) else tuple(callback)
 
 
 @contextmanager

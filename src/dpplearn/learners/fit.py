@@ -1,19 +1,42 @@
-"""fit and fit_dpp: a mixture or a symmetric DPP from baskets."""
+"""fit and fit_dpp: a mixture or a symmetric DPP from baskets.
+
+Below these functions, `Fit` runs a learner from one or more starts and returns the best model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from dpplearn.arrays import Seed
+from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.learners.checkpoint import Callback
-from dpplearn.learners.result import FitResult
-from dpplearn.learners.settings import DPPSettings, MixtureSettings
-from dpplearn.learners.train import fit_with
+from dpplearn.distributions.independent import SMOOTHING, independent
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.errors import InputError
+from dpplearn.learners.checkpoint import Callback, saved_on_exit
+from dpplearn.learners.data import checked_baskets, hold_out, units_of
+from dpplearn.learners.kernels import Kernel
+from dpplearn.learners.loop import Arrays, Entry, Run, Step, Stop, run
+from dpplearn.learners.problem import Finished, Problem, Task
+from dpplearn.learners.result import FitProgress, FitResult, Restart, with_unseen_gain
+from dpplearn.learners.settings import DPPSettings, MixtureSettings, Settings
+from dpplearn.learners.shrinkage import choose_shrinkage, shrink, usual_shrinkage
+from dpplearn.models.blending import blend_weight
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.model_file import load
+from dpplearn.models.record import Provenance, Training
+from dpplearn.utils.threads import suitable_blas
+
+ENDS_THE_FIT = {Stop.CALLBACK, Stop.MAX_SECONDS}
+GIVEN, CONTINUED, INDEPENDENT = "given", "checkpoint", "independent"  # names of starts that are models
 
 
 def fit(
@@ -189,3 +212,241 @@ def fit_dpp(
     shared = restarts, validation, nonempty, tol, max_iter, max_seconds, threads
     settings = DPPSettings(*shared, learner, init, shrinkage)
     return fit_with(settings, baskets, start=start, rng=rng, callback=callback)
+
+
+def fit_with(
+    settings: Settings,
+    baskets: AnyBaskets | Iterable[Iterable[Any]],
+    *,
+    start: Any = None,
+    rng: Seed = None,
+    callback: Callback | Sequence[Callback] | None = None,
+) -> FitResult[Any]:
+    """Fit a model with checked settings. A start is a model, the result of a fit, or a model file."""
+    given = checked_baskets(baskets)
+    start = load(start) if isinstance(start, str | PathLike) else start
+    start = start.model if isinstance(start, FitResult) else start
+    if start is not None and not isinstance(start, settings.model_type):
+        wanted, got = settings.model_type.__name__, type(start).__name__
+        raise InputError(f"start must be a {wanted}, the result of a fit or a model file, got {got}")
+    return fit_task(settings.like(start).task(given), start, rng=rng, callback=callback)
+
+
+def fit_task(
+    task: Task,
+    start: DPP | Mixture | None = None,
+    *,
+    rng: Seed = None,
+    callback: Callback | Sequence[Callback] | None = None,
+    as_weighed: bool = False,
+) -> FitResult[Any]:
+    """Run the learner of a task on all of its baskets, and return the result.
+
+    With `as_weighed`, weights count baskets, also fractions of them.
+    """
+    began = time.perf_counter()
+    callbacks = (callback,) if callable(callback) else tuple(callback or ())
+    baskets = task.problem.baskets
+    with saved_on_exit(callbacks), suitable_blas(baskets.n_items, task.problem.threads):
+        task.check_memory()
+        seeds = np.random.default_rng(rng).integers(2**63, size=task.restarts + 2).tolist()
+        units = baskets if as_weighed else units_of(baskets)
+        return Fit(task, units, start, seeds, lambda: time.perf_counter() - began, callbacks).result()
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit in progress."""
+
+    task: Task
+    units: AnyBaskets  # all baskets; some may be held out
+    start: DPP | Mixture | None
+    seeds: Sequence[int]  # one per run, one for folds and one for the validation set
+    clock: Callable[[], float]
+    callbacks: Sequence[Callback] = ()
+
+    @cached_property
+    def whole(self) -> Problem:
+        """The problem with all baskets, equal ones merged (of baskets in parts, those of one part)."""
+        return replace(self.task.problem, baskets=self.units.deduplicated())
+
+    @cached_property
+    def training(self) -> Training:
+        """Statistics of all baskets."""
+        return Training.of(self.units)
+
+    @cached_property
+    def digest(self) -> str | None:
+        return self.whole.baskets.digest() if isinstance(self.whole.baskets, Baskets) else None
+
+    @cached_property
+    def schedule(self) -> Arrays | None:
+        """The schedule of a checkpoint to start from, if it belongs to the same baskets and settings."""
+        if self.start is None or self.start.training is None:
+            return None
+        learned, items = self.start.learned, self.start.items
+        before = items, learned.digest, learned.weight, learned.nonempty, learned.validation or 0.0
+        now = self.whole.baskets.items, self.digest, self.training.weight, self.whole.nonempty, self.task.validation
+        return self.start.training.schedule if before == now else None
+
+    @cached_property
+    def split_seed(self) -> int:
+        """Seed of the validation set; a continued schedule has the same set as before."""
+        return self.seeds[-1] if self.schedule is None else int(self.schedule["split_seed"][0])
+
+    @cached_property
+    def data(self) -> tuple[AnyBaskets, AnyBaskets | None, AnyBaskets | None]:
+        """The baskets to learn from, to validate on and to test on."""
+        return hold_out(self.units, self.task.validation, self.split_seed)
+
+    @cached_property
+    def problem(self) -> Problem:
+        return replace(self.task.problem, baskets=self.data[0].deduplicated())
+
+    @cached_property
+    def validate(self) -> Callable[[Kernel], float] | None:
+        validation = self.data[1]
+        return None if validation is None else replace(self.problem, baskets=validation).log_likelihood
+
+    def result(self) -> FitResult[Any]:
+        """Run the learner, and return the best model."""
+        if self.task.shrinkage == 1:
+            kernel = independent(self.problem.baskets, smoothing=SMOOTHING, nonempty=self.problem.nonempty)
+            best = self._run_at(kernel, INDEPENDENT, Stop.CLOSED_FORM, [])
+            runs, finished = [best], Finished(kernel, {"shrinkage": 1.0})
+        else:
+            runs = self._runs()
+            best = max(runs, key=lambda run: run.score)  # the first of equally good ones
+            if runs[-1].stop in ENDS_THE_FIT or len(runs) < self.task.restarts:
+                best = replace(best, stop=Stop.CALLBACK if runs[-1].stop is Stop.CALLBACK else Stop.MAX_SECONDS)
+            best = self._not_worse(best)
+            finished = self._finished(best)
+        assert best.stop is not None
+        model = self._measured(self._model(best, finished, len(runs)))
+        return FitResult(model, best.history, best.stop, tuple(map(Restart.of, runs)), finished.quality)
+
+    def _runs(self) -> list[Run]:
+        """Run the learner from every start, or until a run or the time limit ends the fit."""
+        runs: list[Run] = []
+        for number in range(self.task.restarts):
+            runs.append(self._one_run(number))
+            if runs[-1].stop in ENDS_THE_FIT or self.clock() >= self.task.limits.max_seconds:
+                break
+        return runs
+
+    def _one_run(self, number: int) -> Run:
+        name, start = self._start(number)
+
+        def observe(now: Run) -> bool:
+            def build() -> DPP | Mixture:  # the model before shrinkage
+                return self._model(replace(now, start=name), Finished(now.step.kernel), number + 1)
+
+            schedule = None
+            if now.step.schedule is not None:
+                schedule = {**now.step.schedule, "split_seed": np.array([self.split_seed])}
+            progress = FitProgress(number, now.n_iter, *now.entry, now.score, now.step.share, build, schedule)
+            answers = [callback(progress) for callback in self.callbacks]
+            return any(answers)
+
+        learner = self.task.learner
+        steps = learner.steps(start, self.problem)
+        end = run(steps, self.task.limits, self.clock, observe, self.validate, learner.at_end)
+        return replace(end, start=name)
+
+    def _start(self, number: int) -> tuple[str, Any]:
+        """Return the name of a start, and the start. Further runs start at random."""
+        name = self.problem.random_start if number else self.task.init
+        if number or self.start is None:
+            return name, self.problem.initial(name, np.random.default_rng(self.seeds[number]))
+        resumed = None if self.schedule is None else self.problem.resumed(self.schedule)
+        return (GIVEN, self.problem.start_from(self._given())) if resumed is None else (CONTINUED, resumed)
+
+    def _given(self) -> Kernel:
+        return self.problem.adapted(self.start, np.random.default_rng(self.seeds[0]))
+
+    def _not_worse(self, best: Run) -> Run:
+        """Return the run, or a run that ends at `start` or at independent items if these are better.
+
+        "em" and "k-ascent" follow the paper and are not compared with independent items; neither is a fit with
+        `max_iter=0`, which returns the start. A run that converged to a worse model did not find the optimum: it then
+        stopped with `NOT_BETTER`.
+        """
+        limits, others = self.task.limits, {}
+        if self.start is not None:
+            others[GIVEN] = self._given()
+        if limits.max_iter and not self.task.learner.as_published:
+            others[INDEPENDENT] = self.problem.baseline()
+        for name, kernel in others.items():
+            if kernel is None:
+                continue
+            before = best.entries[: best.n_iter + 1] if limits.max_iter else []
+            other = self._run_at(kernel, name, best.stop, before)
+            if other.score > best.score + limits.tol and best.stop is Stop.TOLERANCE:
+                other = replace(other, stop=Stop.NOT_BETTER)
+            best = other if other.score > best.score else best
+        return best
+
+    def _run_at(self, kernel: Kernel, name: str, stop: Stop | None, before: Sequence[Entry]) -> Run:
+        """Return a run whose last step is this kernel."""
+        step = Step(kernel, self.problem.log_likelihood(kernel), 0.0, 0.5, self.problem.objective(kernel))
+        validation = np.nan if self.validate is None else self.validate(kernel)
+        return Run(step, [*before, Entry.of(step, self.clock(), validation, before)], len(before), stop, name)
+
+    def _finished(self, end: Run) -> Finished:
+        """Return the kernel to return: that of the last step, shrunk as requested or as cross-validation chooses."""
+        value, chosen = self.task.shrinkage, None
+        if value == 0:
+            return self.problem.finished(end.step)
+        if value == "auto":
+            if end.stop not in ENDS_THE_FIT:
+                rng = np.random.default_rng(self.seeds[-2])
+                chosen = choose_shrinkage(self.task, self.data[0], self.clock, rng)
+            value = usual_shrinkage(self.problem.baskets) if chosen is None else chosen
+        value, learned = float(value), cast(SpectralDPP, end.step.kernel)  # only the settings of a DPP have shrinkage
+        kernel = shrink(learned, self.problem.baskets, value, nonempty=self.problem.nonempty)
+        return Finished(kernel, {"shrinkage": value, "shrinkage_chosen": chosen is not None})
+
+    def _model(self, end: Run, finished: Finished, n_runs: int) -> DPP | Mixture:
+        """Return the model of a kernel, with its record: of all baskets, but for the history."""
+        kernel, validation = finished.kernel, None
+        if self.validate is not None:
+            validation = end.entry.validation if kernel is end.step.kernel else self.validate(kernel)
+        learned = Provenance(
+            learner=self.task.learner.name,
+            start=end.start,
+            restarts=n_runs,
+            n_iter=end.n_iter,
+            evaluations=end.entry.evaluations,
+            stop=None if end.stop is None else end.stop.name,
+            nonempty=self.problem.nonempty,
+            log_likelihood=self.whole.log_likelihood(kernel),
+            independent_log_likelihood=self.whole.independent_log_likelihood(),
+            n_baskets=len(self.task.problem.baskets),
+            n_distinct=len(self.whole.baskets),
+            digest=self.digest,
+            weight=self.training.weight,
+            seconds=self.clock(),
+            validation=self.task.validation or None,
+            validation_log_likelihood=validation,
+            **{**self.problem.facts(), **finished.facts},
+        )
+        distribution, items = self.problem.distribution(kernel), self.problem.baskets.items
+        training = replace(self.training, history=end.history)
+        model: DPP | Mixture = self.problem.model_type.of_distribution(
+            distribution, items, learned=learned, training=training
+        )
+        return model
+
+    def _measured(self, model: DPP | Mixture) -> DPP | Mixture:
+        """Return the model with what held-out baskets say about it."""
+        kept, validation, test = self.data
+        if not isinstance(kept, Baskets) or not isinstance(validation, Baskets):
+            return model
+        assert model.training is not None
+        counts = Training.of(kept)
+        if self.problem.blends:
+            blend = blend_weight(model.distribution, counts, validation, np.random.default_rng(self.split_seed))
+            model.training = replace(model.training, blend=blend)
+        if isinstance(test, Baskets):
+            model.learned = with_unseen_gain(model, counts, test)
+        return model

@@ -132,11 +132,6 @@ class FitResult(Generic[Model]):
         return len(self.history) - 1
 
     @property
-    def expected_size(self) -> float:
-        """E|Y| under the model."""
-        return self.model.expected_size
-
-    @property
     def converged(self) -> bool:
         """Whether the model is the optimum: the tolerance was met, or it is known in closed form."""
         return self.stop in {Stop.TOLERANCE, Stop.CLOSED_FORM}
@@ -161,7 +156,7 @@ class FitResult(Generic[Model]):
             **asdict(model.learned),
             "n_items": len(model.items),
             "mean_size": float(model.training.frequencies.sum()),
-            "expected_size": self.expected_size,
+            "expected_size": model.expected_size,
             "nonempty": model.nonempty,
             "converged": self.converged,
             "stopped_because": self.stop.value,

@@ -17,11 +17,11 @@ from dpplearn.distributions.independent import IndependentItems
 from dpplearn.errors import InputError, whole_number
 from dpplearn.learners.checkpoint import Callback
 from dpplearn.learners.data import checked_baskets, resolve_nonempty
+from dpplearn.learners.fit import fit_task
 from dpplearn.learners.loop import Step, Stop, never
 from dpplearn.learners.problem import Finished, Learner, Problem
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import Settings
-from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture, distribution_over
 from dpplearn.models.model import SetModel

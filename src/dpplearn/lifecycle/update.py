@@ -20,13 +20,13 @@ from dpplearn.errors import InputError
 from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.learners.checkpoint import ProgressBar
 from dpplearn.learners.data import checked_baskets
+from dpplearn.learners.fit import fit_task
 from dpplearn.learners.mixture import MixtureProblem
 from dpplearn.learners.problem import Task
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import settings_of
 from dpplearn.learners.symmetric.table import LEARNERS
-from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.record import Training

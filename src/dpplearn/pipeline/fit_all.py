@@ -19,8 +19,8 @@ from dpplearn.evaluation.evaluation import evaluate
 from dpplearn.evaluation.metrics import PERCENTILE_RANK
 from dpplearn.evaluation.protocol import GIVEN_ONE
 from dpplearn.evaluation.result import Evaluation
+from dpplearn.learners.fit import fit_with
 from dpplearn.learners.settings import settings_of
-from dpplearn.learners.train import fit_with
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel

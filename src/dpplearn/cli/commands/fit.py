@@ -36,10 +36,10 @@ from dpplearn.data.readers import read_parts
 from dpplearn.data.writing import check_format, write_table
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Checkpoint, ProgressBar
+from dpplearn.learners.fit import fit_with
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
 from dpplearn.learners.quality.fit_quality import UNIFORM, fit_quality
 from dpplearn.learners.result import FitResult, with_unseen_gain
-from dpplearn.learners.train import fit_with
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import MODEL_FILE
 from dpplearn.utils.files import OutputKind

@@ -25,6 +25,7 @@ from dpplearn.distributions.statistics import sums_under_L
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Callback
 from dpplearn.learners.data import checked_baskets, resolve_nonempty
+from dpplearn.learners.fit import fit_task
 from dpplearn.learners.loop import Step, Stop, never
 from dpplearn.learners.problem import Finished, Learner
 from dpplearn.learners.quality.distribution import QualityDistribution, Target, best_weights
@@ -33,7 +34,6 @@ from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import Settings
 from dpplearn.learners.standard_errors import covariance
 from dpplearn.learners.symmetric.problem import SymmetricProblem
-from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
 
 LEARNER = "quality"
