@@ -198,7 +198,7 @@ def of_low_rank(parameters: Arrays, data: Arrays) -> Result:
     assert np.array_equal(core, repelling_and_attracting(repelling, attracting))
     low_rank = LowRankProblem(baskets, 1, problem.nonempty, len(weights), repelling, attracting)
     assert len(low_rank.active) == len(Z)
-    by_Z = sum(low_rank.gradient(single, baskets.weights, log_odds.astype(float), weights)[0])
+    by_Z, _ = low_rank.gradient(single, baskets.weights, log_odds.astype(float), weights)
 
     at = LowRankState.first(weights, log_odds, 0, single)
     found, minors = low_rank.e_step(at), low_rank.mean_log_minor(at)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import islice
+from functools import cached_property, partial, reduce
+from operator import iadd
 from typing import Any, ClassVar, NamedTuple
 from zlib import crc32
 
@@ -23,10 +23,9 @@ from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.interaction import Singles, absorbed_core, repelling_and_attracting, weighted_gram
 from dpplearn.distributions.minors import Share, over_threads
-from dpplearn.distributions.statistics import segment_sums
 from dpplearn.learners.kernels import Segments
 from dpplearn.learners.loop import Arrays, Step
-from dpplearn.learners.mixture import independent_log_odds
+from dpplearn.learners.mixture import independent_log_odds, responsibilities
 from dpplearn.learners.problem import Learner, Problem
 from dpplearn.models.mixture import Mixture
 from dpplearn.utils.threads import thread_count
@@ -185,19 +184,13 @@ class LowRankProblem(Problem):
         taken to the power `temperature`, and the frequencies of each segment are shrunk towards those of all segments
         times its relative basket size.
         """
-        baskets = self.baskets
-        n = baskets.total_weight
-        bias = np.log(np.maximum(at.weights, np.finfo(float).tiny)) - self.log_normalisers(at)
-        sums = segment_sums(temperature * at.log_odds, temperature * bias, baskets, self.threads)
-        of_empty = np.exp(bias)
-        log_sum, missing = sums.log_sum / n, np.zeros(len(at.weights))
-        if self.nonempty:
-            log_sum -= float(np.log1p(-of_empty.sum()))
-            missing = n * of_empty / (1 - of_empty.sum())
-        shares = (sums.shares + missing) * (n + 2 * SMOOTHING) / n
+        n = self.baskets.total_weight
+        log_empty = np.log(np.maximum(at.weights, np.finfo(float).tiny)) - self.log_normalisers(at)
+        sums, value, empty = responsibilities(self, at.log_odds, log_empty, temperature)
+        shares = (sums.shares + empty) * (n + 2 * SMOOTHING) / n
         counts = sums.counts + SMOOTHING * sums.shares[:, None] / n
         targets = shrunk_log_odds(counts, shares, self.frequencies)
-        return EStep(shares / shares.sum(), targets, log_sum)
+        return EStep(shares / shares.sum(), targets, value / n)
 
     def log_normalisers(self, at: LowRankState) -> Floats:
         """Return log Z_c = Σ log(1 + e^l) + log det(I + S_c Ω) of every segment."""
@@ -217,12 +210,11 @@ class LowRankProblem(Problem):
         each = self.kernel(at).components.interaction.log_minors(self.baskets, self.threads)[:, 0]
         return float(each @ self.baskets.weights / self.baskets.total_weight)
 
-    def gradient(self, Z: Singles, batch: Floats, log_odds: Floats, weights: Floats) -> tuple[list[Singles], Floats]:
+    def gradient(self, Z: Singles, batch: Floats, log_odds: Floats, weights: Floats) -> tuple[Singles, Floats]:
         """Return the gradient of the batch mean of log det C_Y minus Σ_c w_c log Z_c.
 
         `batch` is the weight of every basket in the batch. `log_odds`, (m, n_active), and the weights w are of some
-        segments. The gradient is a list of arrays to add, one per thread. The second result has the marginals of the
-        active items in each of the segments.
+        segments. The second result has the marginals of the active items in each of them.
         """
         indices, offsets = self.active_sets
         chosen, total, marginals = np.flatnonzero(batch), float(batch.sum()), np.empty_like(log_odds)
@@ -237,7 +229,7 @@ class LowRankProblem(Problem):
                 marginals[c] = self._subtract(into, Z, log_odds[c], weights[c])
             return into
 
-        return over_threads(part, ALWAYS, self.threads, with_blas=True), marginals
+        return reduce(iadd, over_threads(part, ALWAYS, self.threads, with_blas=True)), marginals
 
     def _subtract(self, into: Singles, Z: Singles, log_odds: Floats, weight: float) -> Floats:
         """Subtract the gradient of log Z_c and return the marginals of the segment."""
@@ -351,11 +343,11 @@ def change_by_batch(at: LowRankState, problem: LowRankProblem, targets: Floats) 
     batch = batch_weights(problem.baskets.weights, number, BATCHES, np.random.default_rng([seed, 0, epoch]))
     if not batch.any():  # few baskets leave some batches without one
         return 0.0
-    turn = np.array(segments_of_batch(len(at.weights), done, seed))
+    turn = segments_of_batch(len(at.weights), done, seed)
     log_odds, weights = at.log_odds[np.ix_(turn, problem.active)], at.weights[turn] * (len(at.weights) / len(turn))
-    parts, marginals = problem.gradient(at.Z, batch, log_odds, weights)
+    gradient, marginals = problem.gradient(at.Z, batch, log_odds, weights)
     at.log_odds[np.ix_(turn, problem.active)] = damped_step(log_odds, marginals, targets[np.ix_(turn, problem.active)])
-    return adam(at, parts, RIDGE / problem.baskets.total_weight, done, problem.n_batches)
+    return adam(at, gradient, RIDGE / problem.baskets.total_weight, done, problem.n_batches)
 
 
 def batch_weights(weights: Floats, number: int, of: int, rng: np.random.Generator) -> Floats:
@@ -369,27 +361,20 @@ def batch_weights(weights: Floats, number: int, of: int, rng: np.random.Generato
     return np.asarray(to_all + np.clip(weights - of * to_all - place, 0, 1))
 
 
-def segments_of_batch(m: int, batch: int, seed: int) -> list[int]:
+def segments_of_batch(m: int, batch: int, seed: int) -> Ints:
     """Return the segments whose normalisers a batch computes; every segment gets its turn equally often."""
     at_a_time = min(SEGMENTS_PER_BATCH, m)
-    first = batch * at_a_time
-    found = (
-        int(c)
-        for round_ in range(first // m, (first + at_a_time - 1) // m + 1)
-        for c in np.random.default_rng([seed, 1, round_]).permutation(m)
-    )
-    return list(islice(found, first % m, first % m + at_a_time))
+    round_, done = divmod(batch * at_a_time, m)
+    order = [np.random.default_rng([seed, 1, each]).permutation(m) for each in (round_, round_ + 1)]
+    return np.concatenate(order)[done : done + at_a_time]
 
 
-def adam(at: LowRankState, parts: list[Singles], ridge: float, step: int, steps: int) -> float:
+def adam(at: LowRankState, gradient: Singles, ridge: float, step: int, steps: int) -> float:
     """Change Z in place by one step of Adam; return the learning rate."""
     rate = RATE * (1 + np.cos(np.pi * step / steps)) / 2
     of_mean, of_square = 1 - DECAY ** (step + 1), 1 - SQUARE_DECAY ** (step + 1)
-    total = parts[0]
-    for other in parts[1:]:
-        total += other
     Z, mean, square = at.Z, at.mean, at.square  # changed in place
-    slope = total - np.float32(ridge) * Z
+    slope = gradient - np.float32(ridge) * Z
     mean += np.float32(1 - DECAY) * (slope - mean)
     square += np.float32(1 - SQUARE_DECAY) * (slope**2 - square)
     Z += np.float32(rate / of_mean) * mean / (np.sqrt(square / np.float32(of_square)) + np.float32(1e-8))

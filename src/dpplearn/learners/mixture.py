@@ -20,6 +20,7 @@ from dpplearn.distributions.components import softmax
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.statistics import (
     Normalisers,
+    SegmentSums,
     minor_sums,
     normalisers,
     of_items,
@@ -204,12 +205,7 @@ class MixtureProblem(Problem):
         n, log_odds, pi, penalised = self.baskets.total_weight, at.log_odds, at.weights, self.penalised
         C = at.interaction() if at.U.size or at.A.size else None
         norms = of_items(log_odds) if C is None else normalisers(C, log_odds, self.threads)
-        segments = segment_sums(log_odds, np.log(pi) - norms.log_Z, self.baskets, self.threads)
-        value, empty = segments.log_sum, np.zeros(len(pi))
-        if self.nonempty:
-            of_empty = pi * np.exp(-norms.log_Z)  # P(c, ∅)
-            value -= n * np.log1p(-of_empty.sum())
-            empty = n / (1 - of_empty.sum()) * of_empty  # R⁰_c
+        segments, value, empty = responsibilities(self, log_odds, np.log(pi) - norms.log_Z)
         R = segments.shares + empty
         excess = segments.counts - R[:, None] * norms.marginals  # of observed over expected items
         excess[np.abs(2 * at.gamma + at.theta) > MAX_LOG_ODDS] = 0  # where log-odds are clipped
@@ -278,6 +274,21 @@ class MixtureProblem(Problem):
 
     def memory(self, learner: Learner) -> float:
         return 8.0 * self.baskets.n_items**2 * (learner.matrices + MATRICES_PER_SEGMENT * self.segments)
+
+
+def responsibilities(
+    problem: Problem, log_odds: Floats, log_empty: Floats, temperature: float = 1.0
+) -> tuple[SegmentSums, float, Floats]:
+    """Return sums over P(c | Y), the log-likelihood without minors, and the expected number of empty sets by segment.
+
+    `log_empty` is log P(c, ∅) = log π_c − log Z_c. Empty sets are expected if the distribution excludes them.
+    Responsibilities are taken to the power `temperature`.
+    """
+    sums = segment_sums(temperature * log_odds, temperature * log_empty, problem.baskets, problem.threads)
+    if not problem.nonempty:
+        return sums, sums.log_sum, np.zeros(len(log_empty))
+    n, of_empty = problem.baskets.total_weight, np.exp(log_empty)
+    return sums, sums.log_sum - n * float(np.log1p(-of_empty.sum())), n / (1 - of_empty.sum()) * of_empty
 
 
 def independent_log_odds(problem: Problem) -> Floats:
