@@ -263,7 +263,9 @@ class LowRank:
         else:
             rows = self.Z[items].astype(float)  # (s, j, r)
             taken = (rows @ np.swapaxes(V, 2, 3)) * (rows @ np.swapaxes(W, 2, 3))
-            left = ((rows @ self._symmetric[:, None]) * rows).sum(axis=3) - taken.sum(axis=3)
+            # The diagonal of X is cached; T has one for every component, which would take seconds in large catalogues.
+            own = self.diagonal()[:, items] if scale is None else ((rows @ self._symmetric[:, None]) * rows).sum(axis=3)
+            left = own - taken.sum(axis=3)
         if scale is not None:
             left *= (scale[:, None] if items is None else scale[:, items]) ** 2
         return left + 1
