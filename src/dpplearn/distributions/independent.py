@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.distributions.sampling import log_size_table
 from dpplearn.distributions.spectral import SpectralDPP
 
 SMOOTHING = 0.5  # pseudo-count of baskets with, and of baskets without, each item (Jeffreys prior)
@@ -74,17 +75,10 @@ class IndependentItems:
 
     def log_sizes(self) -> Floats:
         """Return log P(|Y| = k) for k = 0..N; −inf also for sizes whose probability is below rounding."""
-        mean = float(self.p.sum())
+        mean, found = float(self.p.sum()), np.full(len(self.p) + 1, -np.inf)
         largest = min(int(mean + FAR * mean**0.5) + 40, len(self.p))
-        sizes = np.zeros(largest + 1)
-        sizes[0] = 1
-        for p in self.p.tolist():
-            sizes[1:] = sizes[1:] * (1 - p) + sizes[:-1] * p
-            sizes[0] *= 1 - p
-        found = np.full(len(self.p) + 1, -np.inf)
-        with np.errstate(divide="ignore"):
-            found[: largest + 1] = np.log(sizes) + self._log_scale
-        found[0] = -np.inf if self.nonempty else found[0]
+        found[: largest + 1] = log_size_table(self.p, largest)[-1] + self._log_scale
+        found[0] = self.log_empty()
         return found
 
 

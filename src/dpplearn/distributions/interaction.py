@@ -5,8 +5,8 @@ One operation serves conditioning, marginalisation and normalisation:
 
     absorb(w) = X (I + W X)⁻¹  with  log det(I + W X),  W = diag(w)
 
-w_i = 1 puts item i into the set, w_i = p_i sums over item i, and w_i = −p_i undoes that: absorb(v) after absorb(w) is
-absorb(v + w). For w ≥ 0 every pivot of I + √W X √W is at least 1, so elimination needs no pivoting.
+w_i = 1 puts item i into the set, and w_i = p_i sums over item i; absorb(v) after absorb(w) is absorb(v + w). For w ≥ 0
+every pivot of I + √W X √W is at least 1, so elimination needs no pivoting.
 
 X is shared by all components (g = 1) or there is one for each (g = m). Arrays below have g as their first axis.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,11 @@ import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Floats, Ints, Items, read_only
 from dpplearn.data.baskets import Baskets
-from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.components import Similarity
-from dpplearn.distributions.minors import Share, over_threads
+from dpplearn.distributions.components import Similarity, batches
 from dpplearn.errors import InputError
 
 SLACK = 1e-6  # relative rounding error allowed in the smallest eigenvalue of a symmetric part
 CACHED = 100_000  # numbers of a product that stay in the cache of a core
-GRAM_COST = 1  # nanoseconds per pair of items of a set and column of Z
 
 Singles = npt.NDArray[Any]  # float32
 
@@ -61,34 +58,13 @@ class Dense:
     def n_items(self) -> int:
         return int(self.X.shape[1])
 
-    def log_det(self, w: Floats) -> Floats:
-        """Return log det(I + W_c X), (m,), alone."""
-        identity, X = np.eye(self.n_items), np.broadcast_to(self.X, (len(w), *self.X.shape[1:]))
-        # one matrix at a time stays in the cache of the processor: half the time for 100 items
-        return np.array([_positive_logdet(identity + w_c[:, None] * X_c) for w_c, X_c in zip(w, X, strict=True)])
-
     def absorb(self, w: Floats) -> tuple[Floats, Dense]:
-        """Return log|det(I + W_c X)|, (m,), and X (I + W_c X)⁻¹ for weights (m, n_items)."""
-        X = np.broadcast_to(self.X, (max(self.g, len(w)), *self.X.shape[1:]))
+        """Return log det(I + W_c X), (m,), and X (I + W_c X)⁻¹ for weights w ≥ 0, (m, n_items)."""
+        X = np.broadcast_to(self.X, (len(w), *self.X.shape[1:]))
         plus_one = np.eye(self.n_items) + w[:, :, None] * X
         # X (I + W X)⁻¹ = ((I + W X)⁻ᵀ Xᵀ)ᵀ
         solved = np.linalg.solve(plus_one.transpose(0, 2, 1), X.transpose(0, 2, 1)).transpose(0, 2, 1)
         return _positive_logdet(plus_one), Dense(np.ascontiguousarray(solved))
-
-    def sum_out_others(self, p: Floats, items: Ints) -> Dense:
-        """Return the interaction among items after summing over all others; p are the marginals without interaction."""
-        others = np.setdiff1d(np.arange(self.n_items), items)
-        m = max(self.g, len(p))
-        X = np.broadcast_to(self.X, (m, *self.X.shape[1:]))
-        left = X[:, items[:, None], items]
-        if len(others):
-            # X_SS − X_SR (I + P X_RR)⁻¹ P X_RS
-            weights = p[:, others, None]
-            plus_one = np.eye(len(others)) + weights * X[:, others[:, None], others]
-            left = left - X[:, items[:, None], others] @ np.linalg.solve(
-                plus_one, weights * X[:, others[:, None], items]
-            )
-        return Dense(np.ascontiguousarray(left))
 
     def include(self, items: Ints) -> tuple[Floats, Dense]:
         """Return log det(I + X)_A, (g,), and absorb(w) with w = 1 on A and 0 elsewhere."""
@@ -191,28 +167,17 @@ class LowRank:
     def diagonal(self) -> Floats:
         return self._diagonal
 
-    def _absorb(self, w: Floats, items: Ints) -> tuple[Floats, LowRank]:
-        """Absorb weights (m, len(items)) of some items: Ω (I + S Ω)⁻¹, S = Zᵀ W Z."""
-        rows, m = self.Z[items].astype(float), max(self.g, len(w))
-        logdet, cores = np.empty(m), np.empty((m, self.rank, self.rank))
-        for c in range(m):
-            S = weighted_gram(rows, w[c if len(w) > 1 else 0])
-            logdet[c], cores[c] = absorbed_core(self.core[c if self.g > 1 else 0], S)
-        return logdet, LowRank(self.Z, cores)
-
     def absorb(self, w: Floats) -> tuple[Floats, LowRank]:
-        return self._absorb(w[:, self.active], self.active)
-
-    def sum_out_others(self, p: Floats, items: Ints) -> LowRank:
-        others = np.setdiff1d(np.arange(self.n_items), items)
-        return self._absorb(p[:, others], others)[1].keep(items)
+        """Ω (I + S Ω)⁻¹ with S = Zᵀ W Z."""
+        log_det, core = absorbed_core(
+            self.core, np.array([weighted_gram(self.rows, each) for each in w[:, self.active]])
+        )
+        return log_det, LowRank(self.Z, core)
 
     def include(self, items: Ints) -> tuple[Floats, LowRank]:
-        """Ω − Ω Z_Aᵀ (I + Z_A Ω Z_Aᵀ)⁻¹ Z_A Ω."""
-        Z = self.Z[items].astype(float)
-        down, across = self.core @ Z.T, Z @ self.core
-        inside = np.eye(len(items)) + Z @ down
-        return _positive_logdet(inside), LowRank(self.Z, self.core - down @ np.linalg.solve(inside, across))
+        w = np.zeros((1, self.n_items))
+        w[:, items] = 1
+        return self.absorb(w)
 
     def keep(self, items: Ints) -> LowRank:
         return LowRank(self.Z[items], self.core)
@@ -232,28 +197,27 @@ class LowRank:
         return self.block(np.arange(self.n_items), np.arange(self.n_items))
 
     def log_minors(self, sets: Baskets, threads: int | None = None) -> Floats:
-        found = np.zeros((self.g, len(sets)))
-        if self.rank:
-            work = GRAM_COST * self.rank * int((sets.sizes**2).sum())
-            # A product with the rows of all items takes milliseconds in large catalogues.
-            used, places = np.unique(sets.indices, return_inverse=True)
-            Z, indices = self.Z[used], places.astype(np.int32)
-            for each, core in zip(found, self.core, strict=True):
-                part = partial(_low_rank_minors, Z @ core, Z, indices, sets.offsets, each)
-                over_threads(part, work, threads, with_blas=False)
-        return found.T
+        found = np.empty((len(sets), self.g))
+        for rows, A in batches(sets, self.g * self.rank):
+            found[rows] = self._minors(A)[0].T
+        return found
 
-    def eliminate(self, sets: Items, scale: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-        """Return log det M_A, (g, s), V = (Ω Z_Aᵀ)ᵀ and W = M_A⁻¹ Z_A Ω, (g, s, k, r), for sets of one size.
+    def _minors(self, sets: Items, scale: Floats | None = None) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return log det M_A, (g, s), M_A, V = (Ω Z_Aᵀ)ᵀ and Z_A Ω, (g, s, k, r), for sets of one size.
 
-        M = I + S Z Ω Zᵀ S with S = diag(scale), by default 1; V and W are of S Z. The logarithm is −inf where M_A is
+        M = I + S Z Ω Zᵀ S with S = diag(scale), by default 1; V and Z are scaled. The logarithm is −inf where M_A is
         singular up to rounding.
         """
         Z = self.Z[sets].astype(float)[None]  # (1, s, k, r)
         Z = Z if scale is None else scale[:, sets, None] * Z
         V, across = Z @ np.swapaxes(self.core, 1, 2)[:, None], Z @ self.core[:, None]
         log_det, M = checked_minors(np.eye(sets.shape[1]) + Z @ np.swapaxes(V, 2, 3))
-        return log_det, V, np.linalg.solve(M, across)
+        return log_det, M, V, across
+
+    def eliminate(self, sets: Items, scale: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        """Return log det M_A, V and W = M_A⁻¹ Z_A Ω of `_minors`."""
+        log_det, M, V, across = self._minors(sets, scale)
+        return log_det, V, np.asarray(np.linalg.solve(M, across), dtype=float)
 
     def schur(self, V: Floats, W: Floats, items: Ints | None, scale: Floats | None = None) -> Floats:
         """Return M_ii − M_iA M_A⁻¹ M_Ai of candidates, (g, s, j), after `eliminate`."""
@@ -291,9 +255,22 @@ class LowRank:
 Interaction = Dense | LowRank
 
 
-def _low_rank_minors(left: Floats, Z: Singles, indices: Items, offsets: Ints, each: Floats, share: Share) -> None:
-    rows = share.among(len(each))
-    loops("low_rank").low_rank_log_minors(left, Z, indices, offsets, rows.start, rows.stop, each)
+def minor_gradient(Z: Singles, core: Floats, sets: Baskets) -> Singles:
+    """Return the gradient of Σ w log det C_Y, C = I + Z Ω Zᵀ, in Z: Σ w (B Z Ω + Bᵀ Z Ωᵀ) with B = C_Y⁻¹."""
+    from scipy.sparse import csr_matrix
+
+    core = core.astype(np.float32)
+    right, left = Z @ core, Z @ core.T
+    items, gradients = [np.zeros(0, np.int32)], [np.zeros_like(Z[:0])]
+    for rows, A in batches(sets, Z.shape[1]):
+        B = np.linalg.inv(np.eye(A.shape[1]) + right[A] @ np.swapaxes(Z[A], 1, 2))
+        B = (B * sets.weights[rows, None, None]).astype(np.float32)
+        items.append(A.ravel())
+        gradients.append((B @ right[A] + np.swapaxes(B, 1, 2) @ left[A]).reshape(-1, Z.shape[1]))
+    row = np.concatenate(items)
+    # a sparse product adds the rows of each item in a quarter of the time of `np.add.at`
+    scatter = csr_matrix((np.ones(len(row), np.float32), row, np.arange(len(row) + 1)), (len(row), len(Z)))
+    return np.asarray(scatter.T @ np.concatenate(gradients))
 
 
 def similarity_of(matrices: Floats, items: Ints) -> Similarity:
@@ -334,15 +311,16 @@ def row_products(rows: Floats, V: Floats, W: Floats) -> Floats:
 
 
 def weighted_gram(rows: Floats, weights: Floats) -> Floats:
-    """Return Zᵀ diag(weights) Z for weights of one sign. A symmetric product takes half of the time of others."""
-    scaled = rows * np.sqrt(np.abs(weights))[:, None]
-    return np.asarray(scaled.T @ scaled) * (1 if weights.sum() >= 0 else -1)
+    """Return Zᵀ diag(weights) Z for weights ≥ 0. A symmetric product takes half of the time of others."""
+    scaled = rows * np.sqrt(weights)[:, None]
+    return np.asarray(scaled.T @ scaled)
 
 
-def absorbed_core(core: Floats, S: Floats) -> tuple[float, Floats]:
-    """Return log det(I + S Ω) and Ω (I + S Ω)⁻¹."""
-    plus_one = np.eye(len(S)) + S @ core
-    return float(_positive_logdet(plus_one)), np.asarray(np.linalg.solve(plus_one.T, core.T).T, dtype=float)
+def absorbed_core(core: Floats, S: Floats) -> tuple[Floats, Floats]:
+    """Return log det(I + S Ω) and Ω (I + S Ω)⁻¹ of one or several S."""
+    plus_one = np.eye(S.shape[-1]) + S @ core
+    solved = np.linalg.solve(np.swapaxes(plus_one, -1, -2), np.swapaxes(core, -1, -2))
+    return _positive_logdet(plus_one), np.asarray(np.swapaxes(solved, -1, -2), dtype=float)
 
 
 def repelling_and_attracting(n_repelling: int, n_attracting: int) -> Floats:

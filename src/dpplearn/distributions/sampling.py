@@ -19,6 +19,7 @@ det(I − B_Hᵀ B_H Ω') given the decisions so far, until a few items are left
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -217,14 +218,8 @@ class LowRankSampler:
 
     def _next_block(self, at: int, least: float, B: Floats) -> int:
         """Return the end of the first block at which the probability of no further item falls below `least`."""
-        low, high = at, len(self.starts) - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._log_probability(middle, B) < least:
-                high = middle
-            else:
-                low = middle
-        return high
+        ends = range(at + 1, len(self.starts) - 1)
+        return at + 1 + bisect_left(ends, True, key=lambda end: self._log_probability(end, B) < least)
 
     def _within(self, places: Ints, core: Floats, rng: np.random.Generator) -> Ints:
         """Draw the items of S in a block that S enters; `core` is Ω' given the decisions before the block."""

@@ -17,11 +17,17 @@ from zlib import crc32
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints, Items
+from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
-from dpplearn.distributions.compiled import loops
+from dpplearn.data.catalogue import Catalogue
 from dpplearn.distributions.independent import SMOOTHING, chances
-from dpplearn.distributions.interaction import Singles, absorbed_core, repelling_and_attracting, weighted_gram
+from dpplearn.distributions.interaction import (
+    Singles,
+    absorbed_core,
+    minor_gradient,
+    repelling_and_attracting,
+    weighted_gram,
+)
 from dpplearn.distributions.minors import Share, over_threads
 from dpplearn.learners.kernels import Segments
 from dpplearn.learners.loop import Arrays, Step
@@ -118,13 +124,14 @@ class LowRankProblem(Problem):
         return found if len(found) > 1 and self.columns else found[:0]
 
     @cached_property
-    def active_sets(self) -> tuple[Items, Ints]:
-        """The baskets restricted to the items that interact: rows of Z, and where each basket begins."""
+    def active_sets(self) -> Baskets:
+        """The baskets restricted to the items that interact, as rows of Z."""
         row = np.full(self.baskets.n_items, -1, dtype=np.int32)
         row[self.active] = np.arange(len(self.active))
         rows = row[self.baskets.indices]
         before = np.concatenate([[0], np.cumsum(rows >= 0)])
-        return rows[rows >= 0], before[self.baskets.offsets]
+        catalogue = Catalogue(self.baskets.catalogue.select(self.active))
+        return Baskets(rows[rows >= 0], before[self.baskets.offsets], self.baskets.weights, catalogue)
 
     @property
     def n_batches(self) -> int:
@@ -216,15 +223,11 @@ class LowRankProblem(Problem):
         `batch` is the weight of every basket in the batch. `log_odds`, (m, n_active), and the weights w are of some
         segments. The second result has the marginals of the active items in each of them.
         """
-        indices, offsets = self.active_sets
-        chosen, total, marginals = np.flatnonzero(batch), float(batch.sum()), np.empty_like(log_odds)
+        sets, marginals = self.active_sets.weighted(batch), np.empty_like(log_odds)
 
         def part(share: Share) -> Singles:
-            into, rows = np.zeros_like(Z), share.among(len(chosen))
-            loops("low_rank").add_gradient(
-                Z, self.repelling, indices, offsets, batch, chosen, rows.start, rows.stop, into
-            )
-            into /= total
+            into = minor_gradient(Z, self.core, sets[share.among(len(sets))])
+            into /= batch.sum()
             for c in range(share.thread, len(weights), share.of):
                 marginals[c] = self._subtract(into, Z, log_odds[c], weights[c])
             return into

@@ -91,15 +91,6 @@ def next_of_one(terms, log_mass, basket, items, factor, half, lefts, log_w, x): 
 
 
 @inner
-def largest_set(offsets, start, stop):  # type: ignore[no-untyped-def]
-    """Return the size of the largest set, at least 1."""
-    largest = 1
-    for row in range(start, stop):
-        largest = max(largest, offsets[row + 1] - offsets[row])
-    return largest
-
-
-@inner
 def least_pivot(matrix, basket, items, factor, left):  # type: ignore[no-untyped-def]
     """Return det M_A times the smallest Schur complement of the items that are not in A and have M_ii > 0.
 
