@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import dpplearn as dl
 from dpplearn.models.model import SetModel
-from dpplearn.models.store import STORE_FOLDER, open_for_writing
-from dpplearn.pipeline.fit_all import Job, Plan, fit_options, fit_plan
+from dpplearn.models.store import STORE_FOLDER
+from dpplearn.pipeline.fit_all import Job
 from dpplearn.utils.files import digest
 from dpplearn.utils.parallel import Failure
 from helpers.problems import as_mixture, random_mixture
@@ -52,9 +53,9 @@ def in_turn(jobs: Sequence[Job], run: Callable[[Job], Any]) -> Iterator[tuple[Jo
 
 def fitted(prepared: dl.Prepared, over: Any = in_turn, output: Path | None = None, **options: Any) -> dl.ModelStore:
     """Fit in this process, by default into the folder "store" next to the prepared one."""
-    of_run = {name: options.pop(name) for name in ("fresh", "warm_start", "seed") if name in options}
-    asked = fit_options({**QUICK, **options})
-    output = output or prepared.folder.parent / "store"
-    plan = Plan(prepared, output, options=asked, **{"seed": 0, **of_run})
-    with open_for_writing(plan.output) as last:
-        return fit_plan(plan, last, over)
+
+    def run(jobs: Sequence[Job], run: Callable[[Job], Any], processes: int | None) -> Iterator[tuple[Job, Any]]:
+        return over(jobs, run)
+
+    with patch("dpplearn.pipeline.fit_all.run_with_retries", run):
+        return dl.fit_all(prepared, output or prepared.folder.parent / "store", **{**QUICK, **options})

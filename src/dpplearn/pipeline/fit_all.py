@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, OutputExistsError, whole_number
 from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.evaluation import evaluate
@@ -21,8 +20,6 @@ from dpplearn.evaluation.protocol import GIVEN_ONE
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.learners.fit import fit_with
 from dpplearn.learners.settings import settings_of
-from dpplearn.models.dpp import DPP
-from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
 from dpplearn.models.store import (
@@ -37,7 +34,7 @@ from dpplearn.models.store import (
 from dpplearn.pipeline.prepared import Category, Prepared
 from dpplearn.utils.files import check_replaceable, content_digest, digest, json_safe, same_file
 from dpplearn.utils.parallel import Failure, Over, run_with_retries
-from dpplearn.utils.progress import SILENT, Progress, shown_progress
+from dpplearn.utils.progress import Bar, shown_progress
 from dpplearn.utils.text import number
 from dpplearn.version import __version__
 
@@ -116,14 +113,20 @@ def fit_all(
     """
     prepared = prepared if isinstance(prepared, Prepared) else Prepared.open(prepared)
     plan = Plan(
-        prepared, Path(output), whole_number("seed", seed, 0), fit_options(options), bool(fresh), bool(warm_start)
+        prepared.folder.absolute(),
+        Path(output).absolute(),
+        whole_number("seed", seed, 0),
+        _fit_options(options),
+        bool(fresh),
+        bool(warm_start),
     )
-    if same_file(prepared.folder, plan.output):
-        raise OutputExistsError(f"{plan.output} is the folder of the prepared baskets; name another output folder")
-    check_replaceable(plan.output, STORE_FOLDER.output_kind, force=force)
+    if same_file(prepared.folder, output):
+        raise OutputExistsError(f"{output} is the folder of the prepared baskets; name another output folder")
+    check_replaceable(Path(output), STORE_FOLDER.output_kind, force=force)
     over = _over(processes, cluster)
-    with open_for_writing(plan.output) as last, shown_progress(progress, transient=True) as shown:
-        return fit_plan(plan, last, over, shown)
+    with open_for_writing(Path(output)) as last, shown_progress(progress, transient=True) as shown:
+        jobs = _jobs(plan, prepared, last)
+        return _fit(plan, jobs, last, over, shown.bar("fitting", len(jobs), sum(each.is_done for each in jobs)))
 
 
 def _over(processes: int | None, cluster: str | None) -> Over:
@@ -137,7 +140,7 @@ def _over(processes: int | None, cluster: str | None) -> Over:
     return partial(run_over_cluster, where=cluster)
 
 
-def fit_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def _fit_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return all options of a fit that determine the model, with defaults."""
     if "threads" in options:
         raise InputError("threads is not an option of fit_all: every model is fitted by one thread")
@@ -150,163 +153,123 @@ def fit_options(options: Mapping[str, Any]) -> dict[str, Any]:
 class Plan:
     """The settings of a run."""
 
-    prepared: Prepared
+    prepared: Path
     output: Path
     seed: int
     options: Mapping[str, Any]
     fresh: bool = False
     warm_start: bool = False
 
-    def share(self, category: Category) -> float:
-        """Return the weighted share of baskets with an item of the category; pseudo-counts make 0 < share < 1."""
-        total = self.prepared.manifest["total_weight"]
-        return float((sum(file.weight for file in category.files.values()) + 0.5) / (total + 1))
-
-    def about(self, category: Category) -> Entry:
-        """Return what the manifest records about a category before it is fitted.
-
-        `key` is the digest of everything that determines the model, except the model that a warm start begins with.
-        """
-        setting = {
-            "train": category.files["train"].sha256,
-            "items": list(category.items),
-            "weighted": category.weighted,
-            "options": self.options,
-            "seed": self.seed,
-            "version": __version__,
-        }
-        return {
-            "slug": category.slug,
-            "name": category.name,
-            "n_items": category.n_items,
-            "n_baskets": category.n_baskets,
-            "share": self.share(category),
-            "data": {side: file.sha256 for side, file in category.files.items()},
-            "key": content_digest(setting),
-            "old": "",
-        }
-
 
 @dataclass(frozen=True)
 class Job:
     """Fit and evaluate the model of one category, in a worker process.
 
-    `stem` is the beginning of the name of the model file: the slug and a key. `data` is the digest of the basket files
-    by side. `known` is an up-to-date model that only needs evaluation, `last` the model of the previous store; both are
-    paths relative to the store folder.
+    `entry` is what the manifest records about the category so far. If `known`, it has an up-to-date model. `stem` is
+    the beginning of the name of the model file otherwise: the slug and a key. `before` is the entry in the previous
+    store.
     """
 
-    prepared: Path
-    store: Path
-    slug: str
+    plan: Plan
+    entry: Entry
     stem: str
-    data: Mapping[str, str]
-    seed: int
-    options: Mapping[str, Any]
-    known: str | None = None
-    last: str | None = None
-    warm_start: bool = False
+    known: bool
+    before: Entry | None
+
+    @property
+    def slug(self) -> str:
+        return str(self.entry["slug"])
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing has changed, neither what determines the model nor the test baskets."""
+        return self.known and self.before is not None and self.entry["data"] == self.before["data"]
 
 
-def fit_plan(plan: Plan, last: ModelStore | None, over: Over, progress: Progress = SILENT) -> ModelStore:
-    """Fit what is missing with `over`, which runs jobs on this machine or on others, and write the store."""
-    previous = {} if last is None else {each["slug"]: each for each in last.manifest["categories"]}
-    previous = {slug: entry for slug, entry in previous.items() if _is_intact(plan.output, entry)}
+def _jobs(plan: Plan, prepared: Prepared, last: ModelStore | None) -> list[Job]:
+    """Return a job for each category."""
+    changed = [] if last is None else last.verify()
+    before = {} if last is None else {each["slug"]: each for each in last.manifest["categories"]}
     generation = 0 if last is None else last.manifest.get("generation", 0)
-    entries, jobs = dict[str, Entry](), list[Job]()
-    for category in sorted(plan.prepared.categories, key=_size, reverse=True):  # the longest fits are started first
-        slug, about = category.slug, plan.about(category)
-        known, before = None, previous.get(slug)
-        if before is not None and not plan.fresh and before["key"] == about["key"]:
-            known = before
-            about["n_items"] = before.get("n_items", about["n_items"])  # some may have been added
-        entries[slug] = {**(known or {}), **about}
-        if known is None or known["data"] != about["data"]:
-            jobs.append(_job(plan, about, generation, known, before))
-    failures, fitted = _run(plan, entries, jobs, over, progress)
-    for slug, failure in failures.items():  # previous models of categories that failed are kept
-        share = entries.pop(slug)["share"]
-        if slug in previous:
-            entries[slug] = {**previous[slug], "old": failure.reason, "share": share}
-    if not entries:
-        why = "; ".join(f"{slug}: {failure.reason}" for slug, failure in failures.items())
-        raise InputError(f"no model could be fitted ({why})")
-    return write_store(plan.output, _manifest(plan, entries, failures), last, fitted)
+    total = prepared.manifest["total_weight"]
+    return [
+        _job(plan, each, total, None if each.slug in changed else before.get(each.slug), generation)
+        for each in prepared.categories
+    ]
 
 
-def _is_intact(output: Path, entry: Mapping[str, Any]) -> bool:
-    path = output / entry["file"]
-    return path.is_file() and bool(digest(path) == entry["sha256"])
-
-
-def _size(category: Category) -> int:
-    """Return a measure of the time of a fit."""
-    return category.n_items**2 * category.n_baskets["train"]
-
-
-def _job(plan: Plan, about: Entry, generation: int, known: Entry | None, last: Entry | None) -> Job:
-    # A fresh run must not find files of earlier runs, but those of its own first attempt: both see the same store.
+def _job(plan: Plan, category: Category, total_weight: float, before: Entry | None, generation: int) -> Job:
+    slug = category.slug
+    weight = sum(file.weight for file in category.files.values())
+    # Everything that determines the model, except the model that a warm start begins with.
     setting = {
-        "key": about["key"],
-        "fresh": generation if plan.fresh else None,
-        "start": last["sha256"] if plan.warm_start and last is not None else None,
+        "train": category.files["train"].sha256,
+        "items": list(category.items),
+        "weighted": category.weighted,
+        "options": plan.options,
+        "seed": plan.seed,
+        "version": __version__,
     }
-    return Job(
-        plan.prepared.folder.absolute(),
-        plan.output.absolute(),
-        about["slug"],
-        f"{about['slug']}-{content_digest(setting)[:KEY_LENGTH]}",
-        about["data"],
-        plan.seed,
-        plan.options,
-        known=None if known is None else known["file"],
-        last=None if last is None else last["file"],
-        warm_start=plan.warm_start,
-    )
+    entry: Entry = {
+        "slug": slug,
+        "name": category.name,
+        "n_items": category.n_items,
+        "n_baskets": category.n_baskets,
+        "share": float((weight + 0.5) / (total_weight + 1)),  # of the baskets; pseudo-counts make 0 < share < 1
+        "data": {side: file.sha256 for side, file in category.files.items()},
+        "key": content_digest(setting),
+        "old": "",
+    }
+    # A fresh run must not find files of earlier runs, but those of its own first attempt: both see the same store.
+    named = {
+        "key": entry["key"],
+        "fresh": generation if plan.fresh else None,
+        "start": before["sha256"] if plan.warm_start and before is not None else None,
+    }
+    stem = f"{slug}-{content_digest(named)[:KEY_LENGTH]}"
+    if before is None or plan.fresh or before["key"] != entry["key"]:
+        return Job(plan, entry, stem, False, before)
+    return Job(plan, {**before, **entry, "n_items": before["n_items"]}, stem, True, before)  # items may have been added
 
 
-def _run(
-    plan: Plan, entries: dict[str, Entry], jobs: Sequence[Job], over: Over, progress: Progress
-) -> tuple[dict[str, Failure], tuple[str, ...]]:
-    """Run the jobs and add their results to the entries. Return the failures, and the categories that were fitted."""
-    failures, fitted = dict[str, Failure](), set[str]()
-    bar = progress.bar("fitting", len(entries), len(entries) - len(jobs))
-    for job, found in over(jobs, run_job):
-        if isinstance(found, Failure):
-            failures[job.slug] = found
-            bar.advance(text=f"{job.slug} failed")
+def _size(job: Job) -> int:
+    """Return a measure of the time of a fit."""
+    return int(job.entry["n_items"] ** 2 * job.entry["n_baskets"]["train"])
+
+
+def _fit(plan: Plan, jobs: Sequence[Job], last: ModelStore | None, over: Over, bar: Bar) -> ModelStore:
+    """Do what is missing with `over`, which runs jobs on this machine or on others, and write the store."""
+    entries, failures, fitted = {each.slug: each.entry for each in jobs}, dict[str, Failure](), set[str]()
+    missing = sorted((each for each in jobs if not each.is_done), key=_size, reverse=True)  # the longest fits first
+    for job, found in over(missing, run_job):
+        slug = job.slug
+        if isinstance(found, Failure):  # the previous model is kept
+            failures[slug] = found
+            entries[slug] = {**job.before, "old": found.reason, "share": job.entry["share"]} if job.before else {}
+            bar.advance(text=f"{slug} failed")
             continue
         entry, is_new = found
-        entries[job.slug] |= json_safe(entry)
+        entries[slug] |= json_safe(entry)
         if is_new:
-            fitted.add(job.slug)
-        bar.advance(text=f"{job.slug} {number(entry['result']['log_likelihood'])}")
-    return failures, tuple(each.slug for each in plan.prepared.categories if each.slug in fitted)
-
-
-def _manifest(plan: Plan, entries: Mapping[str, Entry], failures: Mapping[str, Failure]) -> dict[str, Any]:
-    categories: Sequence[Category] = plan.prepared.categories
-    document: dict[str, Any] = json_safe(
-        {
-            "kind": STORE_FOLDER.kind,
-            "format": STORE_FOLDER.format,
-            "versions": {"dpplearn": __version__, "python": sys.version.split()[0]},
-            "seed": plan.seed,
-            "options": plan.options,
-            "categories": [entries[each.slug] for each in categories if each.slug in entries],
-            "failed": [
-                {
-                    "slug": each.slug,
-                    "name": each.name,
-                    "reason": failures[each.slug].reason,
-                    "attempts": failures[each.slug].attempts,
-                }
-                for each in categories
-                if each.slug in failures
-            ],
-        }
-    )
-    return document
+            fitted.add(slug)
+        bar.advance(text=f"{slug} {number(entry['result']['log_likelihood'])}")
+    if not any(entries.values()):
+        why = "; ".join(f"{slug}: {failure.reason}" for slug, failure in failures.items())
+        raise InputError(f"no model could be fitted ({why})")
+    manifest = {
+        "kind": STORE_FOLDER.kind,
+        "format": STORE_FOLDER.format,
+        "versions": {"dpplearn": __version__, "python": sys.version.split()[0]},
+        "seed": plan.seed,
+        "options": plan.options,
+        "categories": [entry for entry in entries.values() if entry],
+        "failed": [
+            {"slug": each.slug, "name": each.entry["name"], **asdict(failures[each.slug])}
+            for each in jobs
+            if each.slug in failures
+        ],
+    }
+    return write_store(plan.output, json_safe(manifest), last, tuple(slug for slug in entries if slug in fitted))
 
 
 def run_job(job: Job) -> tuple[Entry, bool]:
@@ -314,26 +277,28 @@ def run_job(job: Job) -> tuple[Entry, bool]:
 
     A file with the key of the job was saved by a run that did not finish, or by one with the same settings.
     """
-    prepared = _prepared(job)
-    last = load(job.store / job.last) if job.last is not None else None
-    test = prepared.test(job.slug)
-    train = prepared.train(job.slug)
-    if job.known is not None:
-        return {"result": result_of(load(job.store / job.known), last, test, train)}, False
-    start, notes = _start(job, last), list[str]()
-    saved = next(saved_models(job.store, job.stem), None)
+    plan, slug = job.plan, job.slug
+    prepared = Prepared.open(plan.prepared)
+    if {side: file.sha256 for side, file in prepared.category(slug).files.items()} != job.entry["data"]:
+        raise InputError(f"{plan.prepared} was prepared again while models were fitted; run fit-all again")
+    train, test = prepared.train(slug), prepared.test(slug)
+    last = load(plan.output / job.before["file"]) if job.before is not None else None
+    if job.known:
+        return {"result": result_of(load(plan.output / job.entry["file"]), last, test, train)}, False
+    notes = list[str]()
+    saved = next(saved_models(plan.output, job.stem), None)
     if saved is None:
+        start = last if plan.warm_start and last is not None and last.kind == plan.options["model"] else None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            model = fit_with(settings_of(**job.options, threads=1), train, start=start, rng=job.seed).model
+            model = fit_with(settings_of(**plan.options, threads=1), train, start=start, rng=plan.seed).model
         notes = [str(each.message) for each in caught]
-        file = save_model(model, job.store, job.stem)
+        file = save_model(model, plan.output, job.stem)
     else:
         file, model = saved
     entry = {
         "file": file,
-        "sha256": digest(job.store / file),
-        "warm_start": start is not None,
+        "sha256": digest(plan.output / file),
         "seconds": model.learned.seconds,
         "notes": notes,
         "result": result_of(model, last, test, train),
@@ -341,53 +306,30 @@ def run_job(job: Job) -> tuple[Entry, bool]:
     return entry, saved is None
 
 
-def _prepared(job: Job) -> Prepared:
-    found = Prepared.open(job.prepared)
-    if {side: file.sha256 for side, file in found.category(job.slug).files.items()} != job.data:
-        raise InputError(f"{job.prepared} was prepared again while models were fitted; run fit-all again")
-    return found
-
-
-def _start(job: Job, last: SetModel | None) -> Any:
-    """Return the model to start from, if it is of the requested kind."""
-    if not job.warm_start or last is None:
-        return None
-    return last if isinstance(last, {"mixture": Mixture, "dpp": DPP}[job.options["model"]]) else None
-
-
 def result_of(model: SetModel, last: SetModel | None, test: Baskets | None, train: Baskets) -> dict[str, Any]:
     """Return the evaluation on the test (or training) baskets, compared with the last model."""
     baskets = test if test is not None else train
     found = evaluate({MODEL: model}, baskets)
+    ranked = [name for name in found.baselines if name != INDEPENDENT]  # independent items rank as popularity does
     return {
         "on": "test" if test is not None else "train",
         "n_baskets": len(baskets),
         **_metrics(found, MODEL),
-        "independent": found.estimate(INDEPENDENT).value,
         "gain": found.difference(MODEL, INDEPENDENT).value,
-        "baselines": _baseline_ranks(found, model),
+        "baselines": {name: found.estimate(name, PERCENTILE_RANK).value for name in ranked},
         "calibration": asdict(found.reliability[MODEL][GIVEN_ONE]),
         "last": None if last is None else _compared(model, last, baskets),
     }
 
 
-def _baseline_ranks(found: Evaluation, model: SetModel) -> dict[str, float]:
-    """Return the percentile ranks of the baselines. Independent items rank as popularity does."""
-    if model.training is None:  # the baselines would have the marginals of the model
-        return {}
-    names = (name for name in found.baselines if name != INDEPENDENT)
-    return {name: found.estimate(name, PERCENTILE_RANK).value for name in names}
-
-
 def _compared(model: SetModel, last: SetModel, baskets: Baskets) -> dict[str, Any] | None:
     """Compare two models on the items that both have. Baskets without any of these items are left out."""
     common = [item for item in model.items if item in last.catalogue]
-    if not common:
-        return None
-    models = {"now": _restricted(model, common), "before": _restricted(last, common)}
     try:
+        pair = [each if len(common) == len(each.items) else each.restrict(common) for each in (model, last)]
+        models = dict(zip(("now", "before"), pair, strict=True))
         found = evaluate(models, baskets, unknown="drop")
-    except InputError:  # no basket holds a common item
+    except InputError:  # no common item, or no basket that holds one
         return None
     return {
         "n_items": len(common),
@@ -395,10 +337,6 @@ def _compared(model: SetModel, last: SetModel, baskets: Baskets) -> dict[str, An
         "before": _metrics(found, "before"),
         "difference": found.difference("now", "before").value,
     }
-
-
-def _restricted(model: SetModel, items: Sequence[Label]) -> SetModel:
-    return model if len(items) == len(model.items) else model.restrict(items)
 
 
 def _metrics(found: Evaluation, name: str) -> dict[str, float]:
