@@ -75,7 +75,7 @@ def test_items_that_no_model_has_stop_it_before_anything_is_written_or_are_left_
 ) -> None:
     rows = [("1", "cup"), ("1", "crip"), ("2", "crip"), ("2", "spoon")]
     write_csv(tmp_path / "a.csv", COLUMNS, rows)
-    with pytest.raises(dl.InputError, match=r"'crip'.*'crib'.*2.*3"):
+    with pytest.raises(dl.InputError, match=r"'crip'.*'crib'.*3"):
         dl.recommend_all(store, tmp_path / "a.csv", tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
     found = dl.recommend_all(store, tmp_path / "a.csv", tmp_path / "out.parquet", k=3, unknown="drop")

@@ -212,20 +212,15 @@ class Prepared:
 
     def tables(self) -> Iterator[Part]:
         """Yield what was kept, what each rule dropped, the categories, and examples of bad rows."""
-        report = self.to_dict()
+        report = self.manifest
         yield Facts("Prepared", [("folder", f"{self.folder}{'' if self.new else ' (unchanged)'}")])
         yield _dropped(report)
-        rows = [
-            (
-                each["name"],
-                each["slug"],
-                count(each["n_items"]),
-                *(count(each["n_baskets"][side]) for side in ("train", "test")),
-            )
-            for each in report["categories"]
+        kept = [
+            (each.name, each.slug, count(each.n_items), *map(count, each.n_baskets.values()))
+            for each in self.categories
         ]
         columns = ["category", "name of its files", "items>", "train>", "test>"]
-        yield TextTable("Categories", "Numbers of items, and of training and test baskets.", columns, rows)
+        yield TextTable("Categories", "Numbers of items, and of training and test baskets.", columns, kept)
         lost = [
             (each["name"], each["rule"], count(each["n_items"]), count(each["n_baskets"]))
             for each in report["lost_categories"]
@@ -234,13 +229,15 @@ class Prepared:
             meaning = "Items and baskets after the rules on items."
             yield TextTable("Dropped categories", meaning, ["category", "rule", "items>", "baskets>"], lost)
         bad = [
-            (each["reason"], "" if place else count(each["rows"]), str(row["line"]), row["file"], row["text"])
+            (
+                each["reason"],
+                count(each["rows"]),
+                "; ".join(f"line {row['line']} of {row['file']}" for row in each["examples"]),
+            )
             for each in report["bad_rows"]
-            for place, row in enumerate(each["examples"])
         ]
         if bad:
-            meaning = "Rows that could not be read, with examples."
-            yield TextTable("Bad rows", meaning, ["reason", "rows>", "line>", "file", "text"], bad)
+            yield TextTable("Bad rows", "", ["reason", "rows>", "examples"], bad)
 
     def __str__(self) -> str:
         return as_text(self.tables())
@@ -257,11 +254,7 @@ def _dropped(report: Mapping[str, Any]) -> TextTable:
     *lost, kept = report["account"]
     n_bad = sum(each["rows"] for each in report["bad_rows"])
     totals = [sum(each[name] for each in report["account"]) for name in names[1:]]
-    rows = [("read", count(report["n_rows"]), *map(count, totals)), ("bad rows", _minus(n_bad), "", "", "")]
-    rows += [(each["what"], *(_minus(each[name]) for name in names)) for each in lost if any(map(each.get, names))]
+    rows = [("read", *map(count, (report["n_rows"], *totals))), ("bad rows", count(-n_bad), "", "", "")]
+    rows += [(each["what"], *(count(-each[name]) for name in names)) for each in lost if any(map(each.get, names))]
     rows += [("kept", *(count(kept[name]) for name in names))]
     return TextTable("Rows that were dropped, by rule", "", ["", *(f"{name}>" for name in names)], rows)
-
-
-def _minus(n: int) -> str:
-    return f"-{count(n)}" if n else ""

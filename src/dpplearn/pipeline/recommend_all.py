@@ -23,7 +23,6 @@ from dpplearn.pipeline.database import as_memory, open_database
 from dpplearn.utils.files import check_replaceable, same_file, temporary_folder
 from dpplearn.utils.progress import Progress, shown_progress
 from dpplearn.utils.text import Facts, Part, contents, count
-from dpplearn.utils.threads import thread_count
 
 MAX_RESULTS = 3_000_000  # recommendations of one batch, over all categories
 MAX_BATCH = 50_000  # baskets
@@ -136,43 +135,42 @@ def recommend_all(
     [['basket', 'rank', 'item'], ['7', '1', 'monitor'], ['8', '1', 'crib']]
     (2, 1, ('crip',))
     """
-    k, target = whole_number("k", k, 1), Path(output)
+    k, target, memory = whole_number("k", k, 1), Path(output), as_memory(memory)
     check_unknown(unknown)
+    check_format(target)
     paths = find_files(baskets, target)
-    _check_target(target, paths, force)
-    models, threads = _store(store), thread_count(threads)
+    for path in paths:
+        if same_file(path, target):
+            raise InputError(f"{target} is also an input ({path}); choose another output file")
+    check_replaceable(target, RECOMMENDATION_TABLE, force=force)
+    models, source = _store(store), source_name(paths)
     with (
         temporary_folder() as folder,
         shown_progress(progress, transient=True) as shown,
-        open_database(folder, f"recommending for {paths[0]}", as_memory(memory), threads) as database,
+        open_database(folder, f"recommending for {source}", memory, threads) as database,
     ):
-        shown.bar(f"reading {source_name(paths)}")
+        shown.bar(f"reading {source}")
         database.execute("SET preserve_insertion_order = true")
         columns = Columns(basket, item)
         read = Transactions.open(paths, columns, format=format, on_bad_rows="skip", connection=database)
         left_out = read.unknown_items(models.catalogue)
+        n_unknown = sum(n for _, n in left_out)
         if unknown == "error" and left_out:
-            _refuse(left_out, models)
-        counts = _write_results(read, models, k, list(deny), threads, shown)
+            what = f"{models.catalogue.unknown(left_out[0][0])} ({count(n_unknown, 'row')} with such items)"
+            raise InputError(f"{what}; leave them out with unknown='drop' (--unknown drop)")
+        n_baskets, n_items, impossible = _write_results(read, models, k, list(deny), threads, shown)
         copy_table(database, "results", target)
         return Recommended(
             target,
-            *counts[:2],
+            n_baskets,
+            n_items,
             n_recommendations=database.execute("SELECT count(*) FROM results").fetchall()[0][0],
-            n_unknown=sum(n for _, n in left_out),
+            n_unknown=n_unknown,
             unknown=tuple(label for label, _ in left_out[:MAX_SHOWN]),
             n_bad_rows=read.n_rejected,
-            n_impossible=len(counts[2]),
-            impossible=tuple(counts[2][:MAX_SHOWN]),
+            n_impossible=len(impossible),
+            impossible=tuple(impossible[:MAX_SHOWN]),
         )
-
-
-def _check_target(target: Path, paths: list[str], force: bool) -> None:
-    check_format(target)
-    source = next((path for path in paths if same_file(path, target)), None)
-    if source is not None:
-        raise InputError(f"{target} is also an input ({source}); choose another output file")
-    check_replaceable(target, RECOMMENDATION_TABLE, force=force)
 
 
 def _store(store: ModelStore | SetModel | str | PathLike[str]) -> ModelStore:
@@ -181,60 +179,42 @@ def _store(store: ModelStore | SetModel | str | PathLike[str]) -> ModelStore:
     return ModelStore.of_model(store) if isinstance(store, SetModel) else ModelStore.open(fspath(store))
 
 
-def _refuse(unknown: list[tuple[str, int]], store: ModelStore) -> None:
-    (label, rows), n_rows = unknown[0], sum(n for _, n in unknown)
-    what = f"(in {count(rows, 'row')}, of {count(n_rows, 'row')} with such items)"
-    raise InputError(f"{store.catalogue.unknown(label)} {what}; leave them out with unknown='drop' (--unknown drop)")
-
-
 def _write_results(
-    read: Transactions, store: ModelStore, k: int, deny: list[Label], threads: int, shown: Progress
+    read: Transactions, store: ModelStore, k: int, deny: list[Label], threads: int | None, shown: Progress
 ) -> tuple[int, int, list[Any]]:
     """Fill the table of results. Return the number of baskets and of their items, and the impossible baskets."""
-    database, slugs = read.connection, list(store)
-    _create_results(read, store)
-    batch_size = max(min(MAX_RESULTS // (min(k, len(store.catalogue)) * len(slugs)), MAX_BATCH), 1)
+    database, labels = read.connection, store.catalogue.labels
+    # Integers of more than 64 bits are written as text.
+    plain = all(is_plain_integer(str(label)) for label in labels) and not store.catalogue.named
+    items = np.array(labels if plain else list(map(str, labels)), np.int64 if plain else object)
+    slugs = np.array(list(store), object)
+    database.execute(f"""
+        CREATE TABLE results AS SELECT basket, 0 AS rank, CAST(NULL AS {"BIGINT" if plain else "VARCHAR"}) AS item,
+        0.0::DOUBLE AS score, 0.0::DOUBLE AS probability{", '' AS category" if store.has_categories else ""}
+        FROM {read.name} LIMIT 0
+    """)
+    batch_size = max(min(MAX_RESULTS // (min(k, len(labels)) * len(slugs)), MAX_BATCH), 1)
     n_baskets = n_items = 0
     impossible: list[Any] = []
     bar = None
     for batch in read.iter_baskets(store.catalogue, batch_size):
         bar = bar or shown.bar("recommending", database.execute("SELECT count(*) FROM baskets").fetchall()[0][0])
+        assert batch.ids is not None
         found = store.recommend_many(batch, k, deny=deny, threads=threads)
         row, place = np.nonzero(found.items >= 0)
         suggested = {
-            "number": row + n_baskets,
+            "basket": batch.ids[row],
             "rank": place + 1,
-            "position": found.items[row, place],
-            "category": found.categories[row, place],
+            "item": items[found.items[row, place]],
             "score": found.scores[row, place],
             "probability": found.probabilities[row, place],
         }
-        inside = f"number BETWEEN {n_baskets} AND {n_baskets + len(batch) - 1}"
+        if store.has_categories:
+            suggested["category"] = slugs[found.categories[row, place]]
         database.register("suggested", suggested)
-        database.execute(f"""
-            INSERT INTO results SELECT basket, rank, label, CASE WHEN isnan(score) THEN NULL ELSE score END,
-                probability{", slug" if store.has_categories else ""}
-            FROM suggested JOIN (SELECT * FROM baskets WHERE {inside}) USING (number)
-            JOIN result_items USING (position) JOIN slugs USING (category) ORDER BY number, rank
-        """)
+        database.execute("INSERT INTO results SELECT * FROM suggested")
         database.unregister("suggested")
-        assert batch.ids is not None
         impossible += batch.ids[~found.possible].tolist()
         n_baskets, n_items = n_baskets + len(batch), n_items + len(batch.indices)
         bar.advance(len(batch))
     return n_baskets, n_items, impossible
-
-
-def _create_results(read: Transactions, store: ModelStore) -> None:
-    labels = list(store.catalogue.labels)
-    # Integers of more than 64 bits are written as text.
-    plain = all(is_plain_integer(str(label)) for label in labels) and not store.catalogue.named
-    named = [[*range(len(labels))], labels if plain else list(map(str, labels))]
-    run = read.connection.execute
-    run("CREATE TABLE result_items AS SELECT unnest(?) AS position, unnest(?) AS label", named)
-    run("CREATE TABLE slugs AS SELECT unnest(?) AS category, unnest(?) AS slug", [[*range(len(store))], list(store)])
-    category = ", slug AS category" if store.has_categories else ""
-    run(f"""
-        CREATE TABLE results AS SELECT basket, CAST(0 AS INTEGER) AS rank, label AS item, CAST(0 AS DOUBLE) AS score,
-        CAST(0 AS DOUBLE) AS probability{category} FROM {read.name}, result_items, slugs LIMIT 0
-    """)
