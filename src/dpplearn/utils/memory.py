@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from dpplearn.errors import InputError
@@ -23,7 +23,16 @@ def check_memory(needed: float, what: str, instead: str) -> None:
 
 def memory_limit() -> float | None:
     """Return the smallest of the limits of the machine, the control groups and `ulimit -v`; None if unknown."""
-    return min((*_of_machine(), *_of_control_groups(), *_of_process()), default=None)
+    limits = list(_of_control_groups())
+    with suppress(AttributeError, OSError, ValueError):  # not on every system
+        limits.append(float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
+    with suppress(ImportError):
+        import resource
+
+        of_process = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if of_process != resource.RLIM_INFINITY:
+            limits.append(float(of_process))
+    return min(limits, default=None)
 
 
 def in_bytes(size: float) -> str:
@@ -35,23 +44,6 @@ def in_bytes(size: float) -> str:
     from rich.filesize import decimal
 
     return decimal(int(size))
-
-
-def _of_machine() -> Iterator[float]:
-    try:
-        yield float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):  # not on every system
-        return
-
-
-def _of_process() -> Iterator[float]:
-    try:
-        import resource
-    except ImportError:  # not on every system
-        return
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY:
-        yield float(limit)
 
 
 def _of_control_groups() -> Iterator[float]:

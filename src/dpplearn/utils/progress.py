@@ -21,25 +21,22 @@ RATE_PERIOD = 86400.0  # seconds over which the rate is measured: longer than on
 
 
 class Bar:
-    """Progress of one job: `done` of `total` (None if unknown), with a description and a further text."""
+    """Progress of one job: what is done of `total` (None if unknown), with a description and a further text."""
 
     def __init__(self, tasks: rich.progress.Progress | None, what: str, total: int | None, done: int) -> None:
-        self._tasks, self._total, self._done = tasks, total, done
+        self._tasks = tasks
         if tasks is not None:
-            self._id = tasks.add_task(what, total=total, completed=done, count=self._count(), text="")
+            self._id = tasks.add_task(what, total=total, completed=done, text="")
 
     def update(self, done: int, text: str = "", what: str | None = None) -> None:
         """Set how much is done, the text, and optionally a new description."""
-        self._done = done
         if self._tasks is not None:
-            self._tasks.update(self._id, completed=done, description=what, count=self._count(), text=text)
+            self._tasks.update(self._id, completed=done, description=what, text=text)
 
     def advance(self, by: int = 1, text: str = "") -> None:
         """Add to what is done."""
-        self.update(self._done + by, text)
-
-    def _count(self) -> str:
-        return f"{self._done:,}/{self._total:,}" if self._total is not None else ""
+        if self._tasks is not None:
+            self._tasks.update(self._id, advance=by, text=text)
 
 
 class Progress:
@@ -73,22 +70,23 @@ def shown_progress(show: bool = True, *, transient: bool = False) -> Iterator[Pr
     if not show:
         yield SILENT
         return
+    import rich.progress as shown
     from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Tasks
 
     console = Console(stderr=True)
     as_lines = not (console.is_terminal or console.is_jupyter)
     columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[count]}"),
-        TextColumn("{task.fields[text]}", markup=False),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        shown.SpinnerColumn(),
+        shown.TextColumn("{task.description}", markup=False),
+        shown.BarColumn(bar_width=20),
+        shown.MofNCompleteColumn(),
+        shown.TextColumn("{task.fields[text]}", markup=False),
+        shown.TimeElapsedColumn(),
+        shown.TimeRemainingColumn(),
     )
-    tasks = Tasks(*columns, console=console, transient=transient, disable=as_lines, speed_estimate_period=RATE_PERIOD)
+    tasks = shown.Progress(
+        *columns, console=console, transient=transient, disable=as_lines, speed_estimate_period=RATE_PERIOD
+    )
     with _lines(tasks) if as_lines else tasks:
         yield Progress(tasks)
 
@@ -120,7 +118,7 @@ def _line(task: rich.progress.Task) -> str:
     times = f"{duration(task.elapsed or 0.0)} so far"
     if task.total is not None and task.time_remaining is not None:
         times += f", about {duration(task.time_remaining)} left"
-    what = f"{task.description} {task.fields['count']}".rstrip()
+    what = f"{task.description} {task.completed:,.0f}/{task.total:,.0f}" if task.total else task.description
     return ", ".join(part for part in (what, task.fields["text"], times) if part)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -187,14 +187,6 @@ class Facts(NamedTuple):
 Part = TextTable | Facts | str  # a result is printed as tables and sentences; empty sentences are left out
 
 
-class Result(Protocol):
-    """Output of a command: `tables` as text, `to_dict` as JSON."""
-
-    def tables(self) -> Iterable[Part]: ...
-
-    def to_dict(self) -> dict[str, Any]: ...
-
-
 def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
     """Return tables and sentences as plain text of at most `width` columns.
 
@@ -215,13 +207,13 @@ def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
 
     # rich prints nothing wider than its console; a table whose numbers do not fit is wider than `width`.
     console = Console(file=StringIO(), width=MAX_TABLE_WIDTH, color_system=None, legacy_windows=False)
-    after_table, first = False, True
+    after_table = False
     with console.capture() as capture:
         for part in parts:
             if not part:
                 continue
             is_table = not isinstance(part, str)
-            if not first and (is_table or after_table):
+            if is_table or after_table:
                 console.print()
             sentences = [part] if isinstance(part, str) else [part.title, *part[1:2] * isinstance(part, TextTable)]
             for sentence in filter(None, sentences):
@@ -230,8 +222,8 @@ def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
                 table = _rich_table(part)
                 least = 2 + sum((column.min_width or 0) + 2 for column in table.columns)
                 console.print(Padding(table, (0, 0, 0, 2)), width=max(width, least))
-            after_table, first = is_table, False
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+            after_table = is_table
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()).removeprefix("\n")
 
 
 def _rich_table(part: TextTable | Facts) -> Table:

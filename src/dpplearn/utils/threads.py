@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from threading import Barrier, Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from dpplearn.errors import whole_number
 
@@ -74,49 +74,37 @@ def without_interrupts(signals: Sequence[int] = ENDING) -> Iterator[None]:
 
 
 class BlasLimit:
-    """Limit on the threads of a BLAS library that has one setting per process.
+    """Limit on the threads of the BLAS libraries, which have one setting per process.
 
     If several threads set limits, the smallest applies. The last thread to leave restores the original setting.
     """
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.asked: dict[object, int] = {}
+        self.asked: list[int] = []
         self.before: list[tuple[Any, int]] = []
 
     @contextmanager
     def at_most(self, threads: int) -> Iterator[None]:
-        who = object()
-        try:
-            self._ask(who, threads)
-            with _blas().per_thread.limit(limits=threads, user_api="blas"):
-                yield
-        finally:
-            self._leave(who)
-
-    def _ask(self, who: object, threads: int) -> None:
         with self.lock:
             if not self.asked:
-                self.before = [(library, library.num_threads) for library in _blas().shared]
-            self.asked[who] = threads
+                self.before = [(library, library.num_threads) for library in _blas_libraries()]
+            self.asked.append(threads)
             self._set()
-
-    def _leave(self, who: object) -> None:
-        with self.lock:
-            if self.asked.pop(who, None) is not None:
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.asked.remove(threads)
                 self._set()
 
     def _set(self) -> None:
         for library, before in self.before:
-            _set_threads(library, min(self.asked.values(), default=before))
-
-
-def _set_threads(library: Any, threads: int) -> None:
-    """Set the limit, also if another thread set it last: recent versions of threadpoolctl remember that thread."""
-    forget = getattr(library, "clear_controlling_thread", lambda force: None)
-    forget(force=True)
-    library.set_num_threads(threads)
-    forget(force=True)
+            # Recent versions of threadpoolctl remember the thread that set the limit, and refuse another one.
+            forget = getattr(library, "clear_controlling_thread", lambda force: None)
+            forget(force=True)
+            library.set_num_threads(min(self.asked, default=before))
+            forget(force=True)
 
 
 BLAS_LIMIT = BlasLimit()
@@ -138,22 +126,10 @@ def one_blas_thread() -> AbstractContextManager[None]:
     return BLAS_LIMIT.at_most(1)
 
 
-class _Blas(NamedTuple):
-    shared: list[Any]  # libraries with one setting per process
-    per_thread: Any  # controller of the others
-
-
 @lru_cache(maxsize=1)
-def _blas() -> _Blas:
+def _blas_libraries() -> list[Any]:
     """Return the loaded BLAS libraries; finding them takes a while."""
     import scipy.linalg  # noqa: F401  # brings a BLAS of its own
     from threadpoolctl import ThreadpoolController
 
-    found = ThreadpoolController()
-    shared = [
-        library
-        for library in found.lib_controllers
-        if library.internal_api == "openblas" and library.threading_layer != "openmp"
-    ]
-    others = [library.filepath for library in found.lib_controllers if library not in shared]
-    return _Blas(shared, found.select(filepath=others))
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
