@@ -20,7 +20,7 @@ from dpplearn.learners.data import checked_baskets, resolve_nonempty, units_of
 from dpplearn.learners.quality.distribution import QualityDistribution
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
-from dpplearn.utils.text import Part, TextTable, as_text, count, number
+from dpplearn.utils.text import Part, Result, TextTable, count, number
 from dpplearn.utils.threads import suitable_blas
 
 KernelFunction = Callable[[Floats, Floats], Floats]  # from parameters and features to L
@@ -119,7 +119,7 @@ def posterior(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
+class Posterior(Result):
     """Weighted draws of the parameters of a kernel, given baskets. Printed, it is a table of intervals.
 
     Examples
@@ -228,9 +228,6 @@ class Posterior:
             f"Posterior({count(len(self.names), 'parameter')}, {count(len(self.draws), 'draw')} by {self.sampler}, "
             f"Pareto k {self.pareto_k:.2f})"
         )
-
-    def __str__(self) -> str:
-        return as_text(self.tables())
 
 
 @dataclass(frozen=True, eq=False)

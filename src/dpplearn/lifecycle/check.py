@@ -20,7 +20,7 @@ from dpplearn.data.unknown import LeftOut
 from dpplearn.errors import InputError
 from dpplearn.learners.result import FitResult
 from dpplearn.lifecycle.update import Model, draw_sets, fitted_model, recorded_weight
-from dpplearn.utils.text import Part, TextTable, as_text, count, listed, number, share
+from dpplearn.utils.text import Part, Result, TextTable, count, listed, number, share
 
 FALSE_ALARM_RATE = 0.01  # of all comparisons together, by the union bound
 ALARMS = {
@@ -71,7 +71,7 @@ class ItemShift:
 
 
 @dataclass(frozen=True)
-class Drift:
+class Drift(Result):
     """Recent baskets compared with what a model expects. Printed, it begins with the verdict.
 
     Examples
@@ -143,9 +143,6 @@ class Drift:
         """
         values = {**asdict(self), "left_out": self.left_out.to_dict()}
         return {"verdict": self.verdict, "drifted": self.drifted, **values}
-
-    def __str__(self) -> str:
-        return as_text(self.tables())
 
 
 def check(model: Model | FitResult[Any], baskets: Baskets | Iterable[Iterable[Any]], rng: Seed = 0) -> Drift:

@@ -31,7 +31,7 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.record import Training
 from dpplearn.utils.progress import shown_progress
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, contents, count, number
+from dpplearn.utils.text import Facts, Part, Result, TextTable, contents, count, number
 
 SETS_PER_BASKET, MIN_SETS, MAX_SETS = 5, 40_000, 100_000  # with fewer sets an update would fit their sampling noise
 MIN_HOLDERS = 20  # items in fewer drawn sets are left as they are: few sets would get very large weights
@@ -138,7 +138,7 @@ class Likelihood:
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(Result):
     """Changes made by an update. Printed, it is a summary.
 
     Examples
@@ -194,9 +194,6 @@ class Changes:
         """
         return asdict(self)
 
-    def __str__(self) -> str:
-        return as_text(self.tables())
-
 
 def likelihoods(before: Model, after: Model, baskets: Baskets, *, in_sample: bool) -> Likelihood:
     """Return the log-likelihoods of the old items of baskets. If the old model has no empty baskets, baskets without
@@ -242,7 +239,7 @@ def _first(items: Sequence[Label]) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Update:
+class Update(Result):
     """The updated model, the old one, and the changes. Printed, it is a summary.
 
     Examples

@@ -18,7 +18,7 @@ from dpplearn.data.validate import as_basket
 from dpplearn.distributions.components import Similarity
 from dpplearn.distributions.interaction import similarity_of
 from dpplearn.errors import InputError, whole_number
-from dpplearn.utils.text import Part, TextTable, as_text, count, number, times_as_likely
+from dpplearn.utils.text import Part, Result, TextTable, count, number, times_as_likely
 
 LEVEL = 0.05  # of the test of repulsion
 MIN_LEFT = 1e-10  # smaller Schur complements are rounding, and the set impossible
@@ -38,7 +38,7 @@ class SlateNumber(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class SlatesFit:
+class SlatesFit(Result):
     """Parameters of the DPP L = D S D over the candidates of each slate, estimated by `fit_slates`.
 
     D² = exp(intercept + slope · score) and S = (1 − strength) I + strength · exp(−(1 − s)/reach²), with s the
@@ -134,9 +134,6 @@ class SlatesFit:
 
     def __repr__(self) -> str:
         return f"SlatesFit({count(self.n_slates, 'slate')}, strength {number(self.strength.value, 3)}, p {self.p:.2g})"
-
-    def __str__(self) -> str:
-        return as_text(self.tables())
 
 
 def reranked(

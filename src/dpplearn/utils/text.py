@@ -187,6 +187,17 @@ class Facts(NamedTuple):
 Part = TextTable | Facts | str  # a result is printed as tables and sentences; empty sentences are left out
 
 
+class Result:
+    """What is printed as tables and sentences."""
+
+    def tables(self) -> Iterable[Part]:
+        """Yield tables and sentences."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return as_text(self.tables())
+
+
 def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
     """Return tables and sentences as plain text of at most `width` columns.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dpplearn.arrays import Floats
-from dpplearn.utils.text import Part, TextTable, as_text, count, number
+from dpplearn.utils.text import Part, Result, TextTable, count, number
 
 Z_95 = 1.959963984540054  # standard errors on either side of a 95 % interval
 MAX_ROWS_SHOWN = 20
@@ -26,7 +26,7 @@ class Weight(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QualityWeights:
+class QualityWeights(Result):
     """The weights of quality, u = F θ, and the strengths of similarities. Printed, it is a table.
 
     A weight is in log-odds: of an item on its own; of a feature, per standard deviation of a number, or for a category
@@ -82,9 +82,6 @@ class QualityWeights:
         if self.strength_names:
             yield _table("Strengths of similarities", STRENGTHS, self.strength_rows)
         yield from self.notes
-
-    def __str__(self) -> str:
-        return as_text(self.tables())
 
 
 def _rows(names: tuple[str, ...], values: Floats, errors: Floats) -> list[Weight]:
