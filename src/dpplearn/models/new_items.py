@@ -40,41 +40,29 @@ def added(
     new = Catalogue.of(labels)
     if new.named and not catalogue.named:  # labels of the command line are text
         new = Catalogue.of(labels_from_text([str(label) for label in new.labels]))
-    known = [label for label in new.labels if label in catalogue]
-    if known:
-        raise InputError(f"item {known[0]!r} is in the catalogue already; name items that are new")
     if features is not None and like is not None:
         raise InputError("features and like are mutually exclusive")
     whole, note = Catalogue.of([*catalogue.labels, *new.labels]), f"{count(len(new), 'item')} added"
     if like is not None:
-        others = _originals(new, like)
+        named = {str(label): other for label, other in like.items()} if isinstance(like, Mapping) else None
+        others = [like if named is None else named.get(str(label)) for label in new.labels]
+        if None in others:
+            raise InputError(f"like has no entry for {new.labels[others.index(None)]!r}; every new item needs one")
         for other in others:
             distribution = distribution.with_copy(catalogue.position(other))
         return Addition(distribution, whole, f"{note}, like {', '.join(dict.fromkeys(map(repr, others)))}")
     # P(i ∈ Y) without the condition Y ≠ ∅: new items are independent before that condition.
     p = np.asarray(softmax(distribution.log_mass) @ distribution.components.marginals())
-    found, note = np.full(len(new), p.mean()), f"{note}, independent of the others"
-    predicted, r2 = (None, 0.0) if features is None else predict(p, catalogue, new, features)
-    if predicted is not None:
-        found, note = predicted, f"{note}, with probabilities predicted from features (held-out R² {number(r2, 3)})"
-    else:
-        note = f"{note}, at their average probability"
-        if features is not None:
-            reason = f"the features predict no better (held-out R² {number(r2, 3)})"
-            note = f"{note}, because {reason}"
-            warnings.warn(f"new items get the average probability: {reason}", InputWarning, stacklevel=3)
-    return Addition(distribution.extend(np.clip(found, MIN_P, MAX_P)), whole, note)
-
-
-def _originals(new: Catalogue, like: Like) -> list[Label]:
-    """Return the item that each new item copies."""
-    if not isinstance(like, Mapping):
-        return [like] * len(new)
-    named = {str(label): other for label, other in like.items()}
-    missing = [label for label in new.labels if str(label) not in named]
-    if missing:
-        raise InputError(f"like has no entry for {missing[0]!r}; every new item needs one")
-    return [named[str(label)] for label in new.labels]
+    found, how = np.full(len(new), p.mean()), "at their average probability"
+    if features is not None:
+        predicted, r2 = predict(p, catalogue, new, features)
+        if predicted is None:
+            how = f"{how}, because the features predict no better (held-out R² {number(r2, 3)})"
+            warnings.warn(f"new items are added {how}", InputWarning, stacklevel=3)
+        else:
+            found, how = predicted, f"with probabilities predicted from features (held-out R² {number(r2, 3)})"
+    extended = distribution.extend(np.clip(found, MIN_P, MAX_P))
+    return Addition(extended, whole, f"{note}, independent of the others, {how}")
 
 
 def predict(p: Floats, catalogue: Catalogue, new: Catalogue, features: Any) -> tuple[Floats | None, float]:
@@ -94,13 +82,14 @@ def predict(p: Floats, catalogue: Catalogue, new: Catalogue, features: Any) -> t
     (1.0, [0.0067])
     """
     from scipy.optimize import brentq
+    from scipy.special import expit, logit
 
     if len(p) < MIN_ITEMS:
         raise InputError(f"features need at least {MIN_ITEMS} items to learn from, got {len(p)}; leave features out")
     read = read_features(features, catalogue)
     encoded = read.encode(features, new.labels)
     inside = np.clip(p, MIN_P, MAX_P)
-    y, centre = np.log(inside) - np.log1p(-inside), read.matrix.mean(axis=0)
+    y, centre = logit(inside), read.matrix.mean(axis=0)
     F, residual = read.matrix - centre, y - y.mean()
 
     def held_out(ridge: float) -> tuple[Floats, Floats]:
@@ -113,13 +102,8 @@ def predict(p: Floats, catalogue: Catalogue, new: Catalogue, features: Any) -> t
     slopes, errors = min(map(held_out, RIDGES), key=lambda each: float(each[1] @ each[1]))
     of_mean = residual * len(y) / (len(y) - 1)
     gains = of_mean**2 - errors**2
-    total = float(of_mean @ of_mean)
-    r2 = 1 - float(errors @ errors) / total if total > MIN_VARIANCE * len(y) else 0.0
+    r2 = 1 - float(errors @ errors) / max(float(of_mean @ of_mean), MIN_VARIANCE * len(y))
     if not gains.mean() > MIN_GAIN * gains.std(ddof=1) / np.sqrt(len(y)):
         return None, r2
-
-    def mean_p(shift: float) -> float:
-        return float((1 / (1 + np.exp(-(F @ slopes + shift)))).mean())
-
-    shift = brentq(lambda shift: mean_p(shift) - float(p.mean()), -100, 100)
-    return np.asarray(1 / (1 + np.exp(-((encoded - centre) @ slopes + shift)))), r2
+    shift = brentq(lambda shift: float(expit(F @ slopes + shift).mean() - p.mean()), -100, 100)
+    return np.asarray(expit((encoded - centre) @ slopes + shift)), r2
