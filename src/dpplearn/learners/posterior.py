@@ -114,8 +114,8 @@ def posterior(
         sampler = "importance"
         if not pareto_k <= MAX_PARETO_K:
             sampler, z, weights = "slice", slice_draws(standardised, len(mode), n, rng), np.full(n, 1 / n)
-    found = (mode, mode + z @ A.T, weights, pareto_k, sampler, density.nonempty)
-    return Posterior(parameters.names, *found, given.catalogue, parameters)
+    found = (mode + z @ A.T, weights, pareto_k, sampler, density.nonempty, given.catalogue, parameters)
+    return Posterior(parameters.names, mode, *found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,10 +224,8 @@ class Posterior(Result):
         yield f"{count(len(self.draws), 'draw')} by {self.sampler}; Pareto k {self.pareto_k:.2f}: {trust}."
 
     def __repr__(self) -> str:
-        return (
-            f"Posterior({count(len(self.names), 'parameter')}, {count(len(self.draws), 'draw')} by {self.sampler}, "
-            f"Pareto k {self.pareto_k:.2f})"
-        )
+        parameters, draws = count(len(self.names), "parameter"), count(len(self.draws), "draw")
+        return f"Posterior({parameters}, {draws} by {self.sampler}, Pareto k {self.pareto_k:.2f})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,14 +240,6 @@ class ParametricKernel:
 
     def L(self, theta: Floats) -> Floats:
         return np.asarray_chkfinite(self.function(theta, self.X), dtype=float, order="C")
-
-    def gradient(self, theta: Floats, by_L: Floats) -> Floats:
-        """Return ⟨∂/∂L, ∂L/∂θ⟩, with ∂L/∂θ by differences, which needs no pass over the baskets."""
-        return np.asarray(np.einsum("jik,ik->j", central_differences(self.L, theta, L_DIFFERENCE * self.sd), by_L))
-
-    def log_prior(self, theta: Floats) -> float:
-        """Return the log-density of the prior, up to a constant."""
-        return -float((((theta - self.mean) / self.sd) ** 2).sum()) / 2
 
 
 def with_quality(S: Floats, theta: Floats, X: Floats) -> Floats:
@@ -269,8 +259,7 @@ def rbf(theta: Floats, X: Floats) -> Floats:
 
 def linear(theta: Floats, X: Floats) -> Floats:
     """S = (1 − w) I + w cos(x_i, x_j); the last parameter is logit(w)."""
-    lengths = np.sqrt((X**2).sum(axis=1))
-    unit = X / np.maximum(lengths, 1e-12)[:, None]
+    unit = X / np.maximum(np.linalg.norm(X, axis=1), 1e-12)[:, None]
     w = 1 / (1 + np.exp(-np.clip(theta[-1], -40, 40)))
     S = w * (unit @ unit.T)
     np.fill_diagonal(S, 1)
@@ -323,17 +312,19 @@ class Density:
 
     def with_gradient(self, theta: Floats, *, value_only: bool = False) -> tuple[float, Floats]:
         """Return the log-density and its gradient, from ∂/∂L = Δ − n (L + I)⁻¹/c."""
-        n, gradient = self.baskets.total_weight, np.zeros(len(theta))
+        kernel, n, gradient = self.kernel, self.baskets.total_weight, np.zeros(len(theta))
         try:
-            L = self.kernel.L(theta)
+            L = kernel.L(theta)
             distribution = QualityDistribution.of(L, np.zeros(len(L)), nonempty=self.nonempty)
         except ValueError:  # not finite, or not positive semidefinite
             return -math.inf, gradient
         logdet, delta = sums_under_L(L, self.baskets, self.threads, want_delta=not value_only)
         if not value_only:
-            gradient = self.kernel.gradient(theta, delta - n * distribution.by_similarity)
-            gradient += (self.kernel.mean - theta) / self.kernel.sd**2
-        return logdet - n * distribution.log_normaliser + self.kernel.log_prior(theta), gradient
+            by_L = delta - n * distribution.by_similarity
+            by_theta = central_differences(kernel.L, theta, L_DIFFERENCE * kernel.sd)  # without passes over the baskets
+            gradient = np.einsum("jik,ik->j", by_theta, by_L) + (kernel.mean - theta) / kernel.sd**2
+        log_prior = -float((((theta - kernel.mean) / kernel.sd) ** 2).sum()) / 2
+        return logdet - n * distribution.log_normaliser + log_prior, gradient
 
 
 def mode_of(density: Density) -> tuple[Floats, Floats]:
@@ -346,8 +337,7 @@ def mode_of(density: Density) -> tuple[Floats, Floats]:
     mean, sd = density.kernel.mean, density.kernel.sd
     if not np.isfinite(density(mean)):
         raise InputError(
-            f"the kernel makes some basket impossible at the prior mean {mean.tolist()}; L must be positive definite "
-            "there: add to its diagonal, or pass another prior"
+            f"the kernel makes some basket impossible at the prior mean {mean.tolist()}; pass another prior"
         )
 
     def negative(y: Floats) -> tuple[float, Floats]:
@@ -367,25 +357,19 @@ def importance_draws(
 
     The weights sum to 1 and are reliable for k up to 0.7. [VSGYG24]
     """
-    normal, chi = rng.standard_normal((n, p)), rng.chisquare(FREEDOM, n)
-    z = normal * np.sqrt(FREEDOM / chi)[:, None]
-    log_q = -(FREEDOM + p) / 2 * np.log1p((z**2).sum(axis=1) / FREEDOM)
-    ratios = np.array([density(each) for each in z]) - log_q
-    possible = np.isfinite(ratios)
-    weights = np.zeros(n)
-    log_weights, pareto_k = smoothed(ratios[possible])
-    weights[possible] = np.exp(log_weights - log_weights.max())
-    return z, weights / weights.sum(), pareto_k
-
-
-def smoothed(log_ratios: Floats) -> tuple[Floats, float]:
-    """Return log-weights with the largest replaced by quantiles of a Pareto distribution, and its shape."""
     try:
         from arviz_stats.base.array import array_stats
     except ImportError as error:
         raise InputError(f'a posterior needs {error.name}: pip install "dpplearn[bayes]"') from None
-    found, shape = array_stats.psislw(log_ratios.max() - log_ratios)  # which takes log-likelihoods left out, not ratios
-    return np.asarray(found, dtype=float), float(shape)
+    normal, chi = rng.standard_normal((n, p)), rng.chisquare(FREEDOM, n)
+    z = normal * np.sqrt(FREEDOM / chi)[:, None]
+    log_q = -(FREEDOM + p) / 2 * np.log1p((z**2).sum(axis=1) / FREEDOM)
+    ratios = np.array([density(each) for each in z]) - log_q
+    possible, weights = np.isfinite(ratios), np.zeros(n)
+    # The largest weights are replaced by quantiles of a Pareto distribution. `psislw` takes negative log-ratios.
+    log_weights, pareto_k = array_stats.psislw(ratios.max() - ratios[possible])
+    weights[possible] = np.exp(log_weights - log_weights.max())
+    return z, weights / weights.sum(), float(pareto_k)
 
 
 def slice_draws(density: Callable[[Floats], float], p: int, n: int, rng: np.random.Generator) -> Floats:
