@@ -237,8 +237,10 @@ def of_quality(parameters: Arrays, data: Arrays) -> Result:
 
 def of_slates(parameters: Arrays, data: Arrays) -> Result:
     problem = SlatesProblem(data["scores"], data["chosen"], data["there"], data["alike"])
-    value, by_free = problem.with_gradient(Choice.of(parameters["free"]))
-    return value, {"free": by_free}, {}
+    intercept, slope, logit, log_reach = parameters["free"].tolist()
+    strength, reach = 1 / (1 + np.exp(-logit)), np.exp(log_reach)
+    value, gradient = problem.with_gradient(Choice(intercept, slope, strength, reach))
+    return value, {"free": gradient * [1, 1, strength * (1 - strength), reach]}, {}
 
 
 def of_posterior(parameters: Arrays, data: Arrays) -> Result:

@@ -119,4 +119,3 @@ def test_standard_errors_are_unknown_if_all_baskets_have_one_item() -> None:
         result = fit([[item] for item in range(n)] * 10, similarity="uniform", smooth=smooth)
         np.testing.assert_allclose(result.model.marginals(), 1 / n, atol=0.01)
         assert np.isnan(result.quality.standard_errors).all()
-        assert np.isnan([row.low for row in result.quality.rows]).all()

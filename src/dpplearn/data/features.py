@@ -76,8 +76,7 @@ Column = NumericColumn | CategoricalColumn
 class Features:
     """Attributes of every item of a catalogue as a matrix, with their encoding.
 
-    Created by `read_features`. `notes` reports missing values, rows of items that the catalogue does not have, and
-    constant columns.
+    Created by `read_features`.
 
     Examples
     --------
@@ -92,7 +91,6 @@ class Features:
     catalogue: Catalogue
     matrix: Floats  # (n_items, n_columns), in the order of the catalogue
     columns: tuple[Column, ...]
-    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         read_only(self.matrix)
@@ -141,7 +139,8 @@ def read_features(table: Any, items: Baskets | Catalogue | Sequence[Label], *, i
     """Read features of items from a table with one row per item.
 
     Numbers are standardised: to their mean over the items, and in units of their standard deviation. Texts are
-    categories. A column that is the same for all items is left out. Values that are missing are said in a warning.
+    categories. A column that is the same for all items is left out. A warning names such columns, and columns that lack
+    values.
 
     Parameters
     ----------
@@ -165,27 +164,22 @@ def read_features(table: Any, items: Baskets | Catalogue | Sequence[Label], *, i
     """
     catalogue, read = as_catalogue(items), read_item_table(table, item)
     rows = read.rows_of(catalogue.labels)
-    columns, notes, lacks = [], [], []
-    others = [label for label in read.catalogue.labels if label not in catalogue]
-    if others:
-        more = f"{count(len(others), 'item')} more (for instance {contents(others[:SHOWN])})"
-        notes.append(f"{read.source} has rows for {more}, which are not used")
+    columns, remarks = [], []
     for name, every in read.columns.items():
         values = [every[row] for row in rows]
         column = _column(name, values, read)
-        if column is None:
-            notes.append(f"column {name!r} is the same for all items, and is left out")
-        else:
+        if column is not None:
             columns.append(column)
+        else:
+            remarks.append(f"{name!r} is left out because it is the same for all items")
         if None in values:
-            lacks.append(f"{count(values.count(None), 'value')} of {name!r}")
+            remarks.append(f"{name!r} lacks {count(values.count(None), 'value')}")
     if not columns:
         raise InputError(f"{read.source} has no column that tells items apart; expected numbers or categories")
-    if lacks:
-        filled = "a missing number becomes the mean, with a column that marks it; a missing category is one of its own"
-        notes.append(f"{read.source} lacks {contents(lacks)}: {filled}")
-        warnings.warn(notes[-1], InputWarning, stacklevel=2)
-    return Features(catalogue, _encoded(columns, read, rows), tuple(columns), tuple(notes))
+    if remarks:
+        missing = "a missing number becomes the mean, with a column that marks it; a missing category is one of its own"
+        warnings.warn(f"columns of {read.source}: {', '.join(remarks)} ({missing})", InputWarning, stacklevel=2)
+    return Features(catalogue, _encoded(columns, read, rows), tuple(columns))
 
 
 def as_features(features: Any, items: Baskets | Catalogue | Sequence[Label]) -> Features:
@@ -194,7 +188,7 @@ def as_features(features: Any, items: Baskets | Catalogue | Sequence[Label]) -> 
         return read_features(features, items)
     catalogue = as_catalogue(items)
     here = features.catalogue.positions(catalogue.labels)
-    return Features(catalogue, features.matrix[here], features.columns, features.notes)
+    return Features(catalogue, features.matrix[here], features.columns)
 
 
 def as_catalogue(items: Baskets | Catalogue | Sequence[Label]) -> Catalogue:

@@ -24,14 +24,13 @@ from dpplearn.models.model import SetModel
 from dpplearn.models.reranking import PARAMETERS, Interaction, SlateNumber, SlatesFit, of_matrix, similarities_among
 
 BATCH_SIZE = 4_000_000  # numbers in the matrices of the slates that are computed together
-MAX_LOGIT = 30.0  # logits and logarithms beyond which nothing changes
-MAX_ITERATIONS = 200
+# Strengths and reaches beyond which nothing changes. S is singular at a strength of 1 if candidates are exactly alike.
+MAX_STRENGTH, MIN_REACH, MAX_REACH = 1 - 1e-6, 1e-2, 1e2
+MAX_ITERATIONS = 500
 GRADIENT_TOL = 1e-7  # nats per slate
 MIN_SPREAD = 1e-12  # of scores relative to the largest; below, they are all the same
 MIN_INFORMATION = 1e-6  # in all slates; below, it is rounding
-EDGE = 1e-4  # strengths nearer to 0 or 1 have no standard error
-NO_STRENGTH = 1e-6  # at which there is no repulsion
-DIFFERENCE = 1e-4  # of free parameters, for the Hessian by differences
+DIFFERENCE = 1e-4  # of parameters, for the Hessian by differences
 
 
 def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
@@ -88,9 +87,10 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
     problem = SlatesProblem((read.scores - centre) / scale, read.chosen, read.there, similarities_among(base, places))
     share = float(np.clip(read.chosen[read.there].mean(), 1e-6, 1 - 1e-6))
     # Without repulsion this is a logistic regression of what is chosen on the scores.
-    without, _ = _maximise(problem, Choice(np.log(share / (1 - share)), 0.0, NO_STRENGTH, 1.0), 2)
+    without, _ = _maximise(problem, Choice(np.log(share / (1 - share)), 0.0, 0.0, 1.0), repulsion=False)
     distance = float(np.median(1 - problem.alike[read.there]))  # so that the reach covers half of the pairs well
-    best, converged = _maximise(problem, without._replace(strength=0.5, reach=max(distance, 1e-2) ** 0.5), 4)
+    start = without._replace(strength=0.5, reach=max(distance, 1e-2) ** 0.5)
+    best, converged = _maximise(problem, start, repulsion=True)
     # Where scores determine all choices, a steeper slope is always better: compare at equal slopes.
     ratio = best.slope / without.slope if without.slope else 1.0
     steeper = without._replace(intercept=ratio * without.intercept, slope=ratio * without.slope)
@@ -124,16 +124,6 @@ class Choice(NamedTuple):
     strength: float  # α, from 0 to 1
     reach: float  # ρ, above 0
 
-    @property
-    def free(self) -> Floats:
-        """Unconstrained parameters: the logit of the strength, the logarithm of the reach."""
-        return np.array([self.intercept, self.slope, np.log(self.strength / (1 - self.strength)), np.log(self.reach)])
-
-    @classmethod
-    def of(cls, free: Floats) -> Choice:
-        logit, log_reach = np.clip(free[2:], -MAX_LOGIT, MAX_LOGIT)
-        return cls(float(free[0]), float(free[1]), float(1 / (1 + np.exp(-logit))), float(np.exp(log_reach)))
-
 
 @dataclass(frozen=True, eq=False)
 class SlatesProblem:
@@ -148,7 +138,7 @@ class SlatesProblem:
         return self.with_gradient(choice)[0]
 
     def with_gradient(self, choice: Choice) -> tuple[float, Floats]:
-        """Return the mean log-likelihood and its gradient in the free parameters."""
+        """Return the mean log-likelihood and its gradient."""
         n_slates, n = self.scores.shape
         batch = max(BATCH_SIZE // (n * n), 1)
         total, gradient = 0.0, np.zeros(4)
@@ -179,10 +169,8 @@ class SlatesProblem:
         outside = np.diagonal(inverse, axis1=1, axis2=2) * np.exp(-log_E2)  # diagonal of (I + L)⁻¹
         by_quality = np.where(there, Y - (1 - outside), 0)
         by_S = (np.where(inside, np.linalg.inv(S_Y), 0) - both * inverse) * closeness
-        strength = choice.strength
-        by_strength = strength * (1 - strength) * by_S.sum()
-        by_reach = strength * (by_S * 2 * (1 - alike)).sum() / choice.reach**2
-        return float(value), np.array([by_quality.sum(), (by_quality * scores).sum(), by_strength, by_reach])
+        by_reach = choice.strength * (by_S * 2 * (1 - alike)).sum() / choice.reach**3
+        return float(value), np.array([by_quality.sum(), (by_quality * scores).sum(), by_S.sum(), by_reach])
 
 
 def _interaction(similarity: Any, slates: Slates) -> tuple[Interaction, Interaction | None, Any]:
@@ -198,33 +186,36 @@ def _interaction(similarity: Any, slates: Slates) -> tuple[Interaction, Interact
     return own, own, slates.items
 
 
-def _maximise(problem: SlatesProblem, start: Choice, n_free: int) -> tuple[Choice, bool]:
-    """Return the maximum in the first free parameters, and whether the search converged."""
+def _maximise(problem: SlatesProblem, start: Choice, *, repulsion: bool) -> tuple[Choice, bool]:
+    """Return the maximum and whether the search converged. Without repulsion, strength and reach stay as they are."""
     from scipy.optimize import minimize
 
-    def choice(free: Floats) -> Choice:
-        return Choice.of(np.concatenate([free, start.free[n_free:]]))
+    def negative(x: Floats) -> tuple[float, Floats]:
+        value, gradient = problem.with_gradient(Choice(*x.tolist()))
+        return -value, -gradient
 
-    def negative(free: Floats) -> tuple[float, Floats]:
-        value, gradient = problem.with_gradient(choice(free))
-        return -value, -gradient[:n_free]
-
-    options: Any = {"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOL, "ftol": 1e-13}
-    end = minimize(negative, start.free[:n_free], jac=True, method="L-BFGS-B", options=options)
-    return choice(end.x), bool(end.success)
+    of_repulsion = [(0.0, MAX_STRENGTH), (MIN_REACH, MAX_REACH)] if repulsion else [(each, each) for each in start[2:]]
+    end = minimize(
+        negative,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(None, None), (None, None), *of_repulsion],
+        options={"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOL, "ftol": 1e-13},
+    )
+    return Choice(*end.x.tolist()), bool(end.success)
 
 
 def _standard_errors(problem: SlatesProblem, best: Choice, centre: float, scale: float) -> Floats:
     """Return the standard errors of the parameters for scores in their own unit; NaN if not determined."""
 
-    def slopes(free: Floats) -> Floats:
-        return problem.with_gradient(Choice.of(free))[1]
+    def slopes(x: Floats) -> Floats:
+        return problem.with_gradient(Choice(*x.tolist()))[1]
 
-    H = central_differences(slopes, best.free, np.full(4, DIFFERENCE))
-    of_free = covariance(-(H + H.T) / 2 * len(problem.scores), MIN_INFORMATION)
-    # Derivatives of the reported parameters in the free ones.
-    J = np.diag([1.0, 1 / scale, best.strength * (1 - best.strength), best.reach])
+    H = central_differences(slopes, np.array(best), np.full(4, DIFFERENCE))
+    found = covariance(-(H + H.T) / 2 * len(problem.scores), MIN_INFORMATION)
+    J = np.diag([1.0, 1 / scale, 1.0, 1.0])  # derivatives of the reported parameters
     J[0, 1] = -centre / scale
-    errors = np.sqrt(np.diagonal(J @ np.nan_to_num(of_free) @ J.T))
-    unknown = np.isnan(of_free.diagonal()) | [False, False, not EDGE < best.strength < 1 - EDGE, False]
-    return np.where(unknown, np.nan, errors)
+    at_edge = not DIFFERENCE < best.strength < 1 - DIFFERENCE
+    unknown = np.isnan(found.diagonal()) | [False, False, at_edge, False]
+    return np.where(unknown, np.nan, np.sqrt(np.diagonal(J @ np.nan_to_num(found) @ J.T)))

@@ -236,12 +236,12 @@ class SetModel:
         >>> dpp.with_items(["monitor"]).marginals().round(3).tolist()
         [0.5, 0.4, 0.45]
         """
-        new = added(self.distribution, self.catalogue, labels, features, like)
-        n = len(new.catalogue) - len(self.items)
-        notes = "; ".join(each for each in (self.learned.added, new.note) if each)
+        distribution, catalogue, note = added(self.distribution, self.catalogue, labels, features, like)
+        n = len(catalogue) - len(self.items)
+        notes = "; ".join(each for each in (self.learned.added, note) if each)
         training = self.training.with_items(n) if self.training is not None else None
         learned = replace(self.learned, added=notes)
-        return self.of_distribution(new.distribution, new.catalogue.labels, learned=learned, training=training)
+        return self.of_distribution(distribution, catalogue.labels, learned=learned, training=training)
 
     # Recommendations.
 

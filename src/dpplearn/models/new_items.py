@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,18 +25,10 @@ MIN_ITEMS = 10  # to learn from
 Like = Label | Mapping[Any, Label]
 
 
-class Addition(NamedTuple):
-    """A distribution over more items, their catalogue, and a sentence about the new items."""
-
-    distribution: SetDistribution
-    catalogue: Catalogue
-    note: str
-
-
 def added(
     distribution: SetDistribution, catalogue: Catalogue, labels: Iterable[Label], features: Any, like: Like | None
-) -> Addition:
-    """Return the distribution and the catalogue with these items at the end."""
+) -> tuple[SetDistribution, Catalogue, str]:
+    """Return the distribution and the catalogue with these items at the end, and a sentence about them."""
     new = Catalogue.of(labels)
     if new.named and not catalogue.named:  # labels of the command line are text
         new = Catalogue.of(labels_from_text([str(label) for label in new.labels]))
@@ -50,7 +42,7 @@ def added(
             raise InputError(f"like has no entry for {new.labels[others.index(None)]!r}; every new item needs one")
         for other in others:
             distribution = distribution.with_copy(catalogue.position(other))
-        return Addition(distribution, whole, f"{note}, like {', '.join(dict.fromkeys(map(repr, others)))}")
+        return distribution, whole, f"{note}, like {', '.join(dict.fromkeys(map(repr, others)))}"
     # P(i ∈ Y) without the condition Y ≠ ∅: new items are independent before that condition.
     p = np.asarray(softmax(distribution.log_mass) @ distribution.components.marginals())
     found, how = np.full(len(new), p.mean()), "at their average probability"
@@ -62,7 +54,7 @@ def added(
         else:
             found, how = predicted, f"with probabilities predicted from features (held-out R² {number(r2, 3)})"
     extended = distribution.extend(np.clip(found, MIN_P, MAX_P))
-    return Addition(extended, whole, f"{note}, independent of the others, {how}")
+    return extended, whole, f"{note}, independent of the others, {how}"
 
 
 def predict(p: Floats, catalogue: Catalogue, new: Catalogue, features: Any) -> tuple[Floats | None, float]:

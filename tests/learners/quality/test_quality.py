@@ -46,7 +46,7 @@ def of_law(baskets: Baskets, nonempty: bool) -> Baskets:
 def test_every_step_ascends_and_its_likelihood_is_that_of_its_kernel(nonempty: bool) -> None:
     alike, baskets, _ = drawn(500, 1)
     problem = QualityProblem(of_law(baskets, nonempty), 1, nonempty, blend=by_kind(alike))
-    steps = list(quality(problem.blend.start, problem))
+    steps = list(quality(problem.initial("", np.random.default_rng(0)), problem))
     values = np.array([step.log_likelihood for step in steps])
     assert np.all(np.diff(values) >= 0)
     last = problem.profile(steps[-1].parameters["phi"])
@@ -58,7 +58,7 @@ def test_every_step_ascends_and_its_likelihood_is_that_of_its_kernel(nonempty: b
 def test_a_strength_that_the_data_speak_against_is_exactly_zero_and_wants_to_be_less() -> None:
     together = Baskets.from_lists([[0, 1], [2, 3], [4, 5], [0], [3], [0, 1], []] * 20, n_items=N)
     problem = QualityProblem(together, 1, False, blend=by_kind(ALIKE))
-    *_, last = quality(problem.blend.start, problem)
+    *_, last = quality(problem.initial("", np.random.default_rng(0)), problem)
     assert last.parameters["phi"][1] == 0
     assert problem.profile(last.parameters["phi"]).gradient[1] < 0
 
@@ -68,7 +68,7 @@ def test_repulsion_is_found_although_nothing_leads_away_from_where_no_items_are_
     problem = QualityProblem(baskets, 1, False, blend=by_kind(alike))
     slopes = problem.profile(np.zeros(2)).gradient
     np.testing.assert_allclose(slopes, [0, -1 / problem.number], atol=1e-9)  # but for the doubt
-    *_, last = quality(problem.blend.start, problem)
+    *_, last = quality(problem.initial("", np.random.default_rng(0)), problem)
     assert last.parameters["phi"][1] == pytest.approx(0.6, abs=0.15)
 
 
@@ -76,7 +76,7 @@ def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
     """Against the inverse of the whole information, found by differences of the likelihood itself."""
     alike, baskets, _ = drawn(2000, 2, n_items=3 * 2)
     problem = QualityProblem(baskets, 1, False, blend=by_kind(alike))
-    *_, last = quality(problem.blend.start, problem)
+    *_, last = quality(problem.initial("", np.random.default_rng(0)), problem)
     end = problem.profile(last.parameters["phi"])
     assert (end.phi > 0).all()
     of_weights, of_strengths = standard_errors(problem, end.phi, end.theta)

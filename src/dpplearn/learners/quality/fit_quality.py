@@ -164,11 +164,6 @@ class Blend:
     similarities: tuple[Floats, ...] = ()
     names: tuple[str, ...] = ()
 
-    @property
-    def start(self) -> Floats:
-        """Strengths to start from. Where no items are alike, all derivatives are zero, which is a saddle."""
-        return np.array([START_UNIFORM, *[START_STRENGTH] * len(self.names[1:])][: len(self.names)])
-
     def strengths(self, phi: Floats) -> Floats:
         """Return τ = φ_0, and the shares w_1 = φ_1, w_2 = (1 − φ_1) φ_2, … of the other similarities in the rest."""
         left = np.cumprod(1 - phi[1:])
@@ -285,8 +280,11 @@ class QualityProblem(SymmetricProblem):
         return None
 
     def initial(self, name: str, rng: np.random.Generator) -> Any:
-        """Return strengths to start from. The weights need no start: they have one optimum."""
-        return self.blend.start
+        """Return strengths to start from. Where no items are alike, all derivatives are zero, which is a saddle.
+
+        The weights need no start: they have one optimum.
+        """
+        return np.where([each == UNIFORM for each in self.blend.names], START_UNIFORM, START_STRENGTH)
 
     def finished(self, step: Step) -> Finished:
         """Return the best weights at the strengths of the step, with standard errors."""
@@ -298,11 +296,10 @@ class QualityProblem(SymmetricProblem):
         errors, of_strengths = standard_errors(problem, phi, theta)
         strengths = (self.blend.names, self.blend.strengths(phi), of_strengths)
         if self.features is None:
-            names = tuple(str(self.baskets.items[i]) for i in problem.items)
-            weights = QualityWeights(names, theta, errors, *strengths)
+            names, ridge = tuple(str(self.baskets.items[i]) for i in problem.items), None
         else:
-            names = (INTERCEPT, *self.features.names)
-            weights = QualityWeights(names, theta, errors, *strengths, problem.ridge, self.features.notes)
+            names, ridge = (INTERCEPT, *self.features.names), problem.ridge
+        weights = QualityWeights(names, theta, errors, *strengths, ridge)
         return Finished(problem.kernel(phi, theta), quality=weights)
 
 

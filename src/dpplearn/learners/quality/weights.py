@@ -9,20 +9,17 @@ from typing import Any, NamedTuple
 from dpplearn.arrays import Floats
 from dpplearn.utils.text import Part, Result, TextTable, count, number
 
-Z_95 = 1.959963984540054  # standard errors on either side of a 95 % interval
 MAX_ROWS_SHOWN = 20
 WEIGHTS = "Log-odds per unit: with 1 more, the odds of an item are e times as high, apart from repulsion."
 STRENGTHS = "How strongly similar items repel each other, from 0 (not at all) to 1."
 
 
 class Weight(NamedTuple):
-    """One weight with its standard error and 95 % confidence interval."""
+    """One weight with its standard error."""
 
     name: str
     weight: float
     standard_error: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +46,6 @@ class QualityWeights(Result):
     strengths: Floats
     strength_errors: Floats
     ridge: float | None = None  # on the weights of features; None with one weight per item
-    notes: tuple[str, ...] = ()  # on the features
 
     @property
     def rows(self) -> list[Weight]:
@@ -59,17 +55,16 @@ class QualityWeights(Result):
     @property
     def strength_rows(self) -> list[Weight]:
         """The strengths: of "uniform", how alike all items are; of a similarity, its share of the rest."""
-        rows = _rows(self.strength_names, self.strengths, self.strength_errors)
-        return [row._replace(low=max(row.low, 0.0), high=min(row.high, 1.0)) for row in rows]
+        return _rows(self.strength_names, self.strengths, self.strength_errors)
 
     def __repr__(self) -> str:
         strengths = count(len(self.strength_names), "strength")
         return f"QualityWeights({count(len(self.names), 'weight')}, {strengths} of similarity)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return weights, strengths, ridge and notes as plain values."""
+        """Return weights, strengths and ridge as plain values."""
         weights, strengths = ([row._asdict() for row in rows] for rows in (self.rows, self.strength_rows))
-        return {"weights": weights, "strengths": strengths, "ridge": self.ridge, "notes": list(self.notes)}
+        return {"weights": weights, "strengths": strengths, "ridge": self.ridge}
 
     def tables(self) -> Iterator[Part]:
         """Yield a table of the weights, the largest first, and a table of the strengths."""
@@ -81,15 +76,12 @@ class QualityWeights(Result):
             yield f"Ridge penalty on the weights of features: {self.ridge:.3g}."
         if self.strength_names:
             yield _table("Strengths of similarities", STRENGTHS, self.strength_rows)
-        yield from self.notes
 
 
 def _rows(names: tuple[str, ...], values: Floats, errors: Floats) -> list[Weight]:
-    low, high = values - Z_95 * errors, values + Z_95 * errors
-    columns = (values.tolist(), errors.tolist(), low.tolist(), high.tolist())
-    return [Weight(*row) for row in zip(names, *columns, strict=True)]
+    return list(map(Weight, names, values.tolist(), errors.tolist()))
 
 
 def _table(title: str, meaning: str, rows: list[Weight]) -> TextTable:
     cells = [(row.name, *(number(value, 3) for value in row[1:])) for row in rows]
-    return TextTable(title, meaning, ["", "value>", "standard error>", "95% from>", "to>"], cells)
+    return TextTable(title, meaning, ["", "value>", "standard error>"], cells)
