@@ -22,15 +22,15 @@ from dpplearn.learners.result import FitResult
 from dpplearn.lifecycle.update import Model, draw_sets, fitted_model, recorded_weight
 from dpplearn.utils.text import Part, Result, TextTable, count, listed, number, share
 
-FALSE_ALARM_RATE = 0.01  # of all comparisons together, by the union bound
-ALARMS = {
+COMPARISONS = {
     "likelihood": "log-likelihood",
-    "impossible": "impossible baskets",
+    "impossible": "share of impossible baskets",
     "size": "items per basket",
-    "items": "frequencies of items",
-    "unknown": "baskets with unknown items",
+    "items": "share of changed items",
+    "unknown": "share of baskets with unknown items",
 }
-LEVEL = FALSE_ALARM_RATE / len(ALARMS)  # significance level of each comparison
+FALSE_ALARM_RATE = 0.01  # of all comparisons together, by the union bound
+LEVEL = FALSE_ALARM_RATE / len(COMPARISONS)  # significance level of each comparison
 LIKELIHOOD_SHIFT = 0.15  # standard deviations of the log-likelihood of a basket
 SIZE_SHIFT = 0.1  # of the mean size
 ITEM_SHIFT, PICKS_SHIFT = 0.25, 0.02  # of how often an item is picked; and of all picks, for the items that moved
@@ -41,23 +41,13 @@ N_DRAWS = 2000  # sets drawn for the expected log-likelihood
 
 
 @dataclass(frozen=True)
-class Shift:
-    """The expected and the observed mean, with the p-value of the difference."""
+class Comparison:
+    """An expected and an observed value. Of shares the expected value is a limit."""
 
     expected: float
     found: float
-    spread: float  # the standard deviation over baskets
-    p: float
-
-    @property
-    def difference(self) -> float:
-        """Observed minus expected."""
-        return self.found - self.expected
-
-    @property
-    def significant(self) -> bool:
-        """Whether the difference is significant."""
-        return self.p < LEVEL
+    p: float  # of the difference, or of a share above the limit
+    drifted: bool  # whether the difference is significant and large enough to matter
 
 
 @dataclass(frozen=True)
@@ -76,20 +66,24 @@ class Drift(Result):
 
     Examples
     --------
-    >>> same = Shift(-4.0, -4.1, 2.0, 0.2)
-    >>> print(Drift(500, same, Shift(2.0, 2.02, 1.0, 0.7), (), 0.0, LeftOut(), 0.0, 0.0, ()).verdict)
+    >>> same = Comparison(-4.0, -4.1, 0.2, False)
+    >>> print(Drift(500, same, same, same, same, same, (), LeftOut()).verdict)
     No drift in 500 baskets.
     """
 
     n_baskets: int
-    likelihood: Shift
-    size: Shift
+    likelihood: Comparison
+    impossible: Comparison  # share of the baskets that have probability zero under the model
+    size: Comparison
+    items: Comparison  # sum of the changes of `moved`, relative to the expected number of items of a basket
+    unknown: Comparison  # share of the baskets with items that the model does not have
     moved: tuple[ItemShift, ...]  # the largest shifts first
-    moved_picks: float  # sum of their changes, relative to the expected number of items of a basket
     left_out: LeftOut
-    unknown: float  # share of the baskets with items that the model does not have
-    impossible: float  # share of the baskets that have probability zero under the model
-    alarms: tuple[str, ...]  # which of the comparisons found drift
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Which of the comparisons found drift."""
+        return tuple(name for name in COMPARISONS if getattr(self, name).drifted)
 
     @property
     def drifted(self) -> bool:
@@ -101,23 +95,14 @@ class Drift(Result):
         """The result in one sentence."""
         if not self.drifted:
             return f"No drift in {count(self.n_baskets, 'basket')}."
-        return f"Drift: {listed([ALARMS[each] for each in self.alarms])}. Update the model (dpplearn update)."
+        return f"Drift: {listed([COMPARISONS[name] for name in self.alarms])}. Update the model (dpplearn update)."
 
     def tables(self) -> Iterator[Part]:
         """Yield the verdict, the comparisons and the items that changed most."""
         yield self.verdict
-        found = {
-            "likelihood": [number(each, 3) for each in (self.likelihood.expected, self.likelihood.found)],
-            "impossible": [f"up to {share(IMPOSSIBLE_SHARE)}", share(self.impossible, 1)],
-            "size": [number(each, 2) for each in (self.size.expected, self.size.found)],
-            "items": [f"below {share(PICKS_SHIFT)}", share(self.moved_picks, 1)],
-            "unknown": [f"up to {share(UNKNOWN_SHARE)}", share(self.unknown, 1)],
-        }
-        rows = [(label, *found[name], "drift" if name in self.alarms else "") for name, label in ALARMS.items()]
-        meaning = (
-            "Means per basket; shares of the baskets; and the sum of the significant changes of items, relative to the "
-            "expected number of items of a basket."
-        )
+        found = [(label, getattr(self, name)) for name, label in COMPARISONS.items()]
+        rows = [(label, number(x.expected, 3), number(x.found, 3), "drift" if x.drifted else "") for label, x in found]
+        meaning = "Means per basket, and shares of the baskets or of all items in them; expected shares are limits."
         yield TextTable("Comparisons", meaning, ["", "expected>", "observed>", ""], rows)
         moved = [(str(each.item), share(each.expected, 1), share(each.found, 1)) for each in self.moved]
         if moved:
@@ -137,12 +122,12 @@ class Drift(Result):
 
         Examples
         --------
-        >>> same = Shift(-4.0, -4.1, 2.0, 0.2)
-        >>> Drift(500, same, same, (), 0.0, LeftOut(), 0.0, 0.0, ()).to_dict()["drifted"]
+        >>> same = Comparison(-4.0, -4.1, 0.2, False)
+        >>> Drift(500, same, same, same, same, same, (), LeftOut()).to_dict()["drifted"]
         False
         """
         values = {**asdict(self), "left_out": self.left_out.to_dict()}
-        return {"verdict": self.verdict, "drifted": self.drifted, **values}
+        return {"verdict": self.verdict, "drifted": self.drifted, "alarms": list(self.alarms), **values}
 
 
 def check(model: Model | FitResult[Any], baskets: Baskets | Iterable[Iterable[Any]], rng: Seed = 0) -> Drift:
@@ -173,27 +158,19 @@ def check(model: Model | FitResult[Any], baskets: Baskets | Iterable[Iterable[An
     >>> check(model, [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 20).drifted
     False
     >>> print(check(model, [["cot", "bib"], ["crib", "bib"]] * 40).verdict)
-    Drift: items per basket and frequencies of items. Update the model (dpplearn update).
+    Drift: items per basket and share of changed items. Update the model (dpplearn update).
     """
     model, given = fitted_model(model), as_baskets(baskets)
     recent, left_out = known_baskets(given, model.catalogue, "drop")
     if not recent.total_weight > 0:
         raise InputError(f"none of the {len(given)} baskets has positive weight and an item of the model")
-    n, weight = recent.totals.effective_number, recorded_weight(model)
+    weight = recorded_weight(model)
     learned_from = math.inf if weight is None else weight  # without a record, as if the model were exact
     likelihood, impossible = _likelihood(model, recent, learned_from, rng)
+    items, moved = _items(model, recent, learned_from)
+    unknown = _limited(_unknown_share(model, given), UNKNOWN_SHARE, given)
     size = _size(model, recent, learned_from)
-    moved, picks = _items(model, recent, learned_from)
-    unknown = _unknown_share(model, given)
-    raised = {
-        "likelihood": likelihood.significant and abs(likelihood.difference) >= LIKELIHOOD_SHIFT * likelihood.spread,
-        "impossible": _above(impossible, IMPOSSIBLE_SHARE, n),
-        "size": size.significant and abs(size.difference) >= SIZE_SHIFT * size.expected,
-        "items": picks >= PICKS_SHIFT,
-        "unknown": _above(unknown, UNKNOWN_SHARE, given.totals.effective_number),
-    }
-    alarms = tuple(name for name in ALARMS if raised[name])
-    return Drift(recent.n_units, likelihood, size, moved, picks, left_out, unknown, impossible, alarms)
+    return Drift(recent.n_units, likelihood, impossible, size, items, unknown, moved, left_out)
 
 
 def _unknown_share(model: Model, given: Baskets) -> float:
@@ -203,35 +180,58 @@ def _unknown_share(model: Model, given: Baskets) -> float:
     return float(given.weights[np.unique(rows)].sum() / given.total_weight)
 
 
-def _likelihood(model: Model, recent: Baskets, learned_from: float, rng: Seed) -> tuple[Shift, float]:
-    """Return the shift for possible baskets, and the share of impossible ones."""
+def _likelihood(model: Model, recent: Baskets, learned_from: float, rng: Seed) -> tuple[Comparison, Comparison]:
+    """Return the comparison of possible baskets, and that of the share of impossible ones."""
     own, theirs = model.log_prob(draw_sets(model, N_DRAWS, rng)), model.log_prob(recent)
     expected, spread, possible = float(own.mean()), float(own.std()), np.isfinite(theirs)
     impossible = 1 - float(recent.weights[possible].sum() / recent.total_weight)
-    if not possible.any():
-        return Shift(expected, math.nan, spread, math.nan), impossible
-    return _shift(expected, spread, theirs[possible], recent.subset(possible), learned_from, N_DRAWS), impossible
+    found = Comparison(expected, math.nan, math.nan, False)
+    if possible.any():
+        shown = recent.subset(possible)
+        found = _mean(expected, spread, theirs[possible], shown, (learned_from, N_DRAWS), spreads=LIKELIHOOD_SHIFT)
+    return found, _limited(impossible, IMPOSSIBLE_SHARE, recent)
 
 
-def _size(model: Model, recent: Baskets, learned_from: float) -> Shift:
+def _size(model: Model, recent: Baskets, learned_from: float) -> Comparison:
     expected = model.expected_size if model.training is None else float(model.training.frequencies.sum())
     probabilities = model.size_distribution
     sizes = np.arange(len(probabilities))
-    variance = float(probabilities @ sizes**2 - (probabilities @ sizes) ** 2)
-    return _shift(expected, math.sqrt(max(variance, 0.0)), recent.sizes.astype(float), recent, learned_from)
+    spread = math.sqrt(max(float(probabilities @ sizes**2 - (probabilities @ sizes) ** 2), 0.0))
+    return _mean(expected, spread, recent.sizes.astype(float), recent, (learned_from,), least=SIZE_SHIFT * expected)
 
 
-def _shift(expected: float, spread: float, values: Floats, recent: Baskets, *samples: float) -> Shift:
-    """Return the shift of the weighted mean; `samples` are the sizes of the samples that the expected mean is from."""
+def _mean(
+    expected: float,
+    spread: float,
+    values: Floats,
+    recent: Baskets,
+    samples: tuple[float, ...],
+    least: float = 0.0,
+    spreads: float = 0.0,
+) -> Comparison:
+    """Return the comparison of a weighted mean; `samples` are the sizes of the samples that the expected one is from.
+
+    A difference matters from `least` and from so many standard deviations over baskets.
+    """
     found = float(np.average(values, weights=recent.weights))
     spread = max(spread, math.sqrt(float(np.average((values - found) ** 2, weights=recent.weights))))
     error = spread * math.sqrt(sum(1 / n for n in (recent.totals.effective_number, *samples)))
-    z = abs(found - expected) / error if error > 0 else math.inf if found != expected else 0.0
-    return Shift(expected, found, spread, math.erfc(z / math.sqrt(2)))
+    apart = abs(found - expected)
+    p = math.erfc(apart / error / math.sqrt(2)) if error > 0 else float(apart == 0)
+    return Comparison(expected, found, p, p < LEVEL and apart >= max(least, spreads * spread))
 
 
-def _items(model: Model, recent: Baskets, learned_from: float) -> tuple[tuple[ItemShift, ...], float]:
-    """Return the items that changed, and the sum of their changes relative to the expected size of a basket."""
+def _limited(found: float, limit: float, baskets: Baskets) -> Comparison:
+    """Return whether a share of the baskets is significantly above a limit (binomial test)."""
+    from scipy.special import bdtrc
+
+    n = baskets.totals.effective_number
+    p = float(bdtrc(round(found * n) - 1, round(n), limit))
+    return Comparison(limit, found, p, p < LEVEL)
+
+
+def _items(model: Model, recent: Baskets, learned_from: float) -> tuple[Comparison, tuple[ItemShift, ...]]:
+    """Return the comparison of the sum of changes, and the items that changed."""
     expected = model.marginals() if model.training is None else model.training.frequencies
     found = recent.frequencies()
     p = _count_p_values(found, recent.totals.effective_number, expected, learned_from)
@@ -242,7 +242,8 @@ def _items(model: Model, recent: Baskets, learned_from: float) -> tuple[tuple[It
     places = places[np.argsort(-shift[places], kind="stable")]
     columns = (model.catalogue.select(places), *(each[places].tolist() for each in (expected, found, p)))
     moved = tuple(ItemShift(*row) for row in zip(*columns, strict=True))
-    return moved, float(shift[places].sum() / expected.sum())
+    changed = float(shift[places].sum() / expected.sum())
+    return Comparison(PICKS_SHIFT, changed, float(p.min()), changed >= PICKS_SHIFT), moved
 
 
 def _count_p_values(found: Floats, n: float, expected: Floats, learned_from: float) -> Floats:
@@ -257,10 +258,3 @@ def _count_p_values(found: Floats, n: float, expected: Floats, learned_from: flo
         both, coin = recent + np.round(expected * learned_from), np.full(len(found), n / (n + learned_from))
     tails = bdtr(recent, both.astype(int), coin), bdtrc(recent - 1, both.astype(int), coin)
     return np.asarray(np.minimum(2 * np.minimum(*tails), 1))
-
-
-def _above(found: float, allowed: float, n: float) -> bool:
-    """Return whether a share of n baskets is significantly above a limit (binomial test)."""
-    from scipy.special import bdtrc
-
-    return bool(bdtrc(round(found * n) - 1, round(n), allowed) < LEVEL)
