@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,57 +19,18 @@ from dpplearn.errors import InputError, InputWarning
 from dpplearn.utils.text import contents, count
 
 FEWEST = 2  # items of a category that has a column of its own
+MIN_SPREAD = 1e-12  # of numbers relative to the largest; below, they are all the same
 MOST_LEVELS = 50  # columns of one categorical column
 SHOWN = 3  # examples
 OTHER, MISSING = "(other)", "(missing)"
 
 
-@dataclass(frozen=True)
-class NumericColumn:
-    """Numbers, standardised as (value − mean)/scale. Missing values become the mean, with an indicator column."""
+class Column(NamedTuple):
+    """A column of the table, and its encoding as columns of the matrix."""
 
     name: str
-    mean: float
-    scale: float
-    indicator: bool
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name, f"{self.name} {MISSING}") if self.indicator else (self.name,)
-
-    def encode(self, values: list[Any], source: str) -> Floats:
-        """Return one row per value, (len(values), len(names))."""
-        numbers = _numbers(values, self.name, source)
-        missing = np.isnan(numbers)
-        standard = np.where(missing, 0, (numbers - self.mean) / self.scale)
-        return np.column_stack([standard, missing])[:, : len(self.names)]
-
-
-@dataclass(frozen=True)
-class CategoricalColumn:
-    """One indicator column per level except the most frequent one, which is the reference.
-
-    Levels of a single item, levels beyond the fiftieth and new levels are merged into (other). Missing values
-    are a level of their own.
-    """
-
-    name: str
-    reference: str
-    levels: tuple[str, ...]  # those with a column
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}={level}" for level in self.levels)
-
-    def encode(self, values: list[Any], source: str) -> Floats:
-        """Return one row per value, (len(values), len(names)). Without (other), a new level equals the reference."""
-        known = {*self.levels, self.reference}
-        found = [level if level in known else OTHER for level in map(_as_level, values)]
-        rows = [[level == each for each in self.levels] for level in found]
-        return np.array(rows, dtype=float).reshape(len(values), len(self.levels))
-
-
-Column = NumericColumn | CategoricalColumn
+    names: tuple[str, ...]  # of the columns of the matrix
+    encode: Callable[[list[Any], str], Floats]  # from values and the source to (len(values), len(names))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,23 +194,39 @@ def _numbers(values: list[Any], name: str, source: str) -> Floats:
     return numbers
 
 
-def _numeric_column(name: str, numbers: Floats) -> NumericColumn | None:
+def _numeric_column(name: str, numbers: Floats) -> Column | None:
+    """Return (value − mean)/scale. Missing values become the mean, with an indicator column."""
     known = numbers[~np.isnan(numbers)]
     unit = float(np.abs(known).max()) or 1.0  # squares may be too large for numbers, or too small
     mean, spread = unit * float((known / unit).mean()), float((known / unit).std())
-    constant, missing = spread <= 1e-12, len(known) < len(numbers)
-    scale = unit if constant else unit * spread
-    return None if constant and not missing else NumericColumn(name, mean, scale, missing)
+    names = (name, f"{name} {MISSING}") if len(known) < len(numbers) else (name,)
+    scale = unit * (spread if spread > MIN_SPREAD else 1.0)
+
+    def encode(values: list[Any], source: str) -> Floats:
+        numbers = _numbers(values, name, source)
+        missing = np.isnan(numbers)
+        return np.column_stack([np.where(missing, 0, (numbers - mean) / scale), missing])[:, : len(names)]
+
+    return Column(name, names, encode) if spread > MIN_SPREAD or len(names) > 1 else None
 
 
-def _categorical_column(name: str, levels: list[str]) -> CategoricalColumn | None:
-    counts = Counter(levels)
+def _categorical_column(name: str, values: list[str]) -> Column | None:
+    """Return one indicator per level except the most frequent one, which is the reference.
+
+    Levels of a single item, levels beyond the fiftieth and new levels are merged into (other). Missing values are a
+    level of their own. Without (other), a new level equals the reference.
+    """
+    counts = Counter(values)
     reference, *others = sorted(counts, key=lambda level: (-counts[level], level))
-    if not others:
-        return None
     own = [level for level in others if level != OTHER and (counts[level] >= FEWEST or level == MISSING)][:MOST_LEVELS]
-    rest = len(own) < len(others) and reference != OTHER
-    return CategoricalColumn(name, reference, (*own, *((OTHER,) if rest else ())))
+    levels = [*own, OTHER] if len(own) < len(others) and reference != OTHER else own
+
+    def encode(values: list[Any], source: str) -> Floats:
+        found = [level if level in (reference, *levels) else OTHER for level in map(_as_level, values)]
+        rows = [[level == each for each in levels] for level in found]
+        return np.array(rows, dtype=float).reshape(len(values), len(levels))
+
+    return Column(name, tuple(f"{name}={level}" for level in levels), encode) if others else None
 
 
 def _as_level(value: Any) -> str:
