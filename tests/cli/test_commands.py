@@ -125,7 +125,7 @@ def test_describe_gives_size_origin_and_likely_items(model: Path, dpp: dl.DPP) -
     report, out = both("describe", model, "--top", 2)
     assert report["items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
     assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
-    assert (report["learned"]["learner"], report["written_with"]["dpplearn"]) == ("lbfgs", dl.__version__)
+    assert report["learned"]["learner"] == "lbfgs"
     assert f"{dpp.expected_size:.2f}" in out
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from textwrap import fill
 from typing import Any, NamedTuple
 
 from dpplearn.data.catalogue import Label
 from dpplearn.data.writing import result_table
 from dpplearn.utils.text import (
-    WIDTH,
     Part,
     TextTable,
     as_often,
@@ -21,13 +18,11 @@ from dpplearn.utils.text import (
     count,
     number,
     share,
-    shortened,
     shown,
-    without_middle,
 )
 
 PROBABILITY = "probability: that a basket with these items also contains this one"
-RANKED = f"{PROBABILITY}. score: P(basket with the item) / P(basket)."
+RANKED = f"{PROBABILITY}. score: P(basket with the item) / P(basket), - if the basket has probability zero."
 BLENDED = f"{PROBABILITY}, under the model alone. score: mean of the shares by the model and by item-to-item."
 NAME, SHORT = 40, 22  # columns of a name on a line with little and with much other text
 
@@ -76,7 +71,7 @@ class Recommendations:
     >>> print(Recommendations(("crib",), (Recommendation("monitor", 0.4, 0.3),), k=1))
     To add to: crib
     probability: that a basket with these items also contains this one. score:
-    P(basket with the item) / P(basket).
+    P(basket with the item) / P(basket), - if the basket has probability zero.
       item     probability   score
       monitor       0.3000  0.4000
     """
@@ -91,9 +86,8 @@ class Recommendations:
     @property
     def note(self) -> str:
         """Why there are fewer items than asked for; empty otherwise."""
-        if len(self.found) >= self.k:
-            return ""
-        return f"{len(self.found)} instead of {self.k}: no other allowed item can be added to this basket."
+        found = f"{len(self.found)} instead of {self.k}"
+        return f"{found}: no other allowed item can be added to this basket." if len(self.found) < self.k else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -102,21 +96,14 @@ class Recommendations:
             "recommendations": [each._asdict() for each in self.found],
             "note": self.note,
             "unknown": list(self.unknown),
-            "independent": bool(self.caution),
             "caution": self.caution,
         }
 
     def tables(self) -> Iterator[Part]:
         """Yield one table, and remarks."""
-        rows, columns = [], ["item", "probability>", "score>"]
-        for each in self.found:
-            category = [each.category] if isinstance(each, StoreRecommendation) else []
-            rows.append((str(each.item), chance(each.probability), chance(each.score), *category))
-        if rows and len(rows[0]) > len(columns):
-            columns.append("category")
+        rows = [(str(each.item), chance(each.probability), chance(each.score), *each[3:]) for each in self.found]
+        columns = ["item", "probability>", "score>", "category"][: max(map(len, rows), default=3)]
         yield TextTable(f"To add to: {briefly(self.basket)}", BLENDED if self.blended else RANKED, columns, rows)
-        if any(math.isnan(each.score) for each in self.found):
-            yield "There are no scores, because the empty basket has probability zero under this model."
         yield self.note
         yield self.caution
         yield f"Unknown items, ignored: {briefly(self.unknown)}." if self.unknown else ""
@@ -159,13 +146,11 @@ class Selection:
     def tables(self) -> Iterator[Part]:
         """Yield the items in the order in which they were added, with their factors."""
         rows = [
-            (str(place + 1), f"{item}{' (given)' if place < self.n_given else ''}", chance(gain))
-            for place, (item, gain) in enumerate(zip(self.items, self.gains, strict=True))
+            (str(place), f"{each['item']}{' (given)' if each['given'] else ''}", chance(each["gain"]))
+            for place, each in enumerate(self.to_dict()["items"], start=1)
         ]
-        meaning = "factor: probability of the set with the item divided by its probability without it."
+        meaning = "factor: probability of the set with the item / without it, - if that is zero."
         yield TextTable(f"Set of {count(len(self), 'item')}", meaning, [">", "item", "factor>"], rows)
-        if any(map(math.isnan, self.gains)):
-            yield "The first item has no factor, because the empty set has probability zero."
         yield f"Log-probability of the set: {number(self.log_prob)}."
         yield self.note
 
@@ -198,9 +183,8 @@ class Relation(NamedTuple):
     p: float
 
     def __str__(self) -> str:
-        unknown = math.isnan(self.observed)
-        counts = "" if unknown else f" (observed {count(self.observed)}, expected {number(self.expected, 1)})"
-        return f"{without_middle(shown(self.item), SHORT)}: {as_often(self.lift)} as expected{counts}"
+        counts = f"observed {count(self.observed)}, expected {number(self.expected, 1)}"
+        return f"{shown(self.item)}: {as_often(self.lift)} as expected ({counts})"
 
 
 @dataclass(frozen=True)
@@ -217,12 +201,12 @@ class Segment:
     expected_size: float
     likes: tuple[tuple[Label, float], ...]  # items, and how many times as likely as in all sets, most distinctive first
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        likes = [{"item": item, "times_as_likely": ratio} for item, ratio in self.likes]
+        return {"weight": self.weight, "expected_size": self.expected_size, "likes": likes}
+
     def __str__(self) -> str:
-        names = shortened([item for item, _ in self.likes], NAME)
-        likes = [f"{name} ({number(ratio, 1)})" for name, (_, ratio) in zip(names, self.likes, strict=True)]
-        if likes:
-            likes[0] = f"{likes[0][:-1]} times as likely)"
-        said = f"; likes {', '.join(likes)}" if likes else ""
-        return fill(
-            f"{share(self.weight)} of the sets, of {number(self.expected_size, 1)} items on average{said}", WIDTH
-        )
+        likes = [f"{shown(item)} ({number(ratio, 1)} times as likely)" for item, ratio in self.likes]
+        size = f"of {number(self.expected_size, 1)} items on average"
+        return f"{share(self.weight)} of the sets, {size}; likes {', '.join(likes) or 'nothing in particular'}"

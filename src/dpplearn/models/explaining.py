@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import comb, isnan, log
+from math import comb, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +14,10 @@ from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
 from dpplearn.errors import InputError, whole_number
-from dpplearn.utils.text import Part, TextTable, as_text, briefly, chance, share, times_as_likely
+from dpplearn.utils.text import Part, TextTable, as_text, briefly, chance, share
 
 MAX_EXACT = 10  # items of a basket up to which all 2^10 subsets are evaluated
 N_ORDERS = 50  # random orders for larger baskets
-
-Values = Callable[[Sequence[Ints]], Floats]  # of parts of the basket: logs of the probability and of the score
 
 
 class Influence(NamedTuple):
@@ -67,16 +65,9 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {
-            "candidate": self.item,
-            "alone": self.alone,
-            "given": self.given,
-            "score_alone": self.score_alone,
-            "score": self.score,
-            "influences": [each._asdict() for each in self.influences],
-            "n_orders": self.n_orders,
-            "error": self.error,
-        }
+        values = {"candidate": self.item, **vars(self), "influences": [each._asdict() for each in self.influences]}
+        values.pop("item")
+        return values
 
     def tables(self) -> Iterator[Part]:
         """Yield the factors between the probability alone and given the basket."""
@@ -84,31 +75,20 @@ class Explanation:
         rows += [(f"× {each.item}", chance(each.factor), chance(each.score_factor)) for each in self.influences]
         rows += [("given the basket", chance(self.given), chance(self.score))]
         meaning = (
-            f"Given this basket it is {in_words(self.given / self.alone)}: {share(self.given, 1)} of the sets with the "
-            f"basket contain it, and {share(self.alone, 1)} of all sets."
+            f"Given this basket it is {self.given / self.alone:.3g} times as likely: {share(self.given, 1)} of the "
+            f"sets with the basket contain it, and {share(self.alone, 1)} of all sets."
         )
         columns = ["", "probability>", "score>"]
         yield TextTable(f"{briefly([self.item])}: effect of the basket", meaning, columns, rows)
         yield (
-            "score: P(basket with it) / P(basket). Factors are Shapley values: above 1 the item is a complement of the "
-            "candidate, below 1 a substitute."
+            "score: P(basket with it) / P(basket), - if that is zero. Factors are Shapley values: above 1 the item is "
+            "a complement of the candidate, below 1 a substitute."
         )
-        if isnan(self.score_alone):
-            yield "There are no scores alone, because the empty set has probability zero."
         if self.n_orders is not None:
             yield f"Means over {self.n_orders} random orders; relative standard error {share(self.error, 1)}."
 
     def __str__(self) -> str:
         return as_text(self.tables())
-
-
-def in_words(factor: float) -> str:
-    """Return a factor in words.
-
-    >>> in_words(0.55), in_words(0)
-    ('0.55 times as likely', 'impossible')
-    """
-    return times_as_likely(log(factor)) if factor > 0 else "impossible"
 
 
 def explanation(
@@ -126,65 +106,65 @@ def explanation(
         raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
     if not distribution.marginals()[item] > 0:
         raise InputError(f"item {catalogue.labels[item]!r} has probability zero under this model, with any basket")
-    values = _values(distribution, item)
-    alone, given = np.exp(values([basket[:0], basket]))
-    if isnan(given[0]):
+    (alone, score_alone), (given, score) = np.exp(_log_values(distribution, [basket[:0], basket], item)).tolist()
+    if isnan(given):
         raise InputError(IMPOSSIBLE)
-    if len(basket) <= max_exact:
-        shapley, error = _exact(values, basket), np.zeros(2)
+    exact = len(basket) <= max_exact
+    if exact:
+        shapley, error = _exact(distribution, basket, item), 0.0
     else:
-        shapley, error = _sampled(values, basket, n_pairs, np.random.default_rng(rng))
-    factors = np.exp(shapley)  # (n_basket, 2)
+        shapley, error = _sampled(distribution, basket, item, n_pairs, np.random.default_rng(rng))
     strongest = np.argsort(-np.abs(shapley[:, 0]), kind="stable")
+    factors = np.exp(shapley).tolist()
     return Explanation(
-        item=catalogue.labels[item],
-        alone=float(alone[0]),
-        given=float(given[0]),
-        score_alone=float(alone[1]),
-        score=float(given[1]),
-        influences=tuple(Influence(catalogue.labels[basket[j]], *factors[j].tolist()) for j in strongest),
-        n_orders=None if len(basket) <= max_exact else 2 * n_pairs,
-        error=float(error[0]),
+        catalogue.labels[item],
+        alone,
+        given,
+        score_alone,
+        score,
+        influences=tuple(Influence(catalogue.labels[basket[j]], *factors[j]) for j in strongest),
+        n_orders=None if exact else 2 * n_pairs,
+        error=error,
     )
 
 
-def _values(distribution: SetDistribution, item: int) -> Values:
-    def values(parts: Sequence[Ints]) -> Floats:
-        sets = sets_of(parts, distribution.n_items)
-        score, probability = distribution.next_items(sets, np.full((len(sets), 1), item))
-        with np.errstate(divide="ignore"):
-            return np.log(np.column_stack([probability, score]))
-
-    return values
+def _log_values(distribution: SetDistribution, parts: Sequence[Ints], item: int) -> Floats:
+    """Return the logs of the probability and of the score of the item given each part of the basket, (n_parts, 2)."""
+    sets = sets_of(parts, distribution.n_items)
+    score, probability = distribution.next_items(sets, np.full((len(parts), 1), item))
+    with np.errstate(divide="ignore"):
+        return np.log(np.column_stack([probability, score]))
 
 
-def _exact(values_of: Values, basket: Ints) -> Floats:
+def _exact(distribution: SetDistribution, basket: Ints, item: int) -> Floats:
     """Σ over the parts S without j of (v(S ∪ j) − v(S)) / (k C(k − 1, |S|)), k the size of the basket."""
     k = len(basket)
     parts = np.arange(2**k)
     members = (parts[:, None] >> np.arange(k)) & 1 == 1  # (2^k, k)
-    values = values_of([basket[chosen] for chosen in members])  # (2^k, 2)
+    values = _log_values(distribution, [basket[chosen] for chosen in members], item)
     weight = 1 / np.array([k * comb(k - 1, size) for size in range(k)])
     shapley = np.empty((k, 2))
     for j in range(k):
         without = parts[~members[:, j]]
         steps = _steps(values[without], values[without | 1 << j])
-        shapley[j] = (weight[members[without].sum(axis=1)][:, None] * steps).sum(axis=0)
+        shapley[j] = weight[members[without].sum(axis=1)] @ steps
     return shapley
 
 
-def _sampled(values_of: Values, basket: Ints, n_pairs: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _sampled(
+    distribution: SetDistribution, basket: Ints, item: int, n_pairs: int, rng: np.random.Generator
+) -> tuple[Floats, float]:
     """Return the average over pairs of a random order and its reverse, and the largest standard error."""
     orders = np.array([rng.permutation(len(basket)) for _ in range(n_pairs)])
     orders = np.concatenate([orders, orders[:, ::-1]])
     prefixes = [basket[order[:size]] for order in orders for size in range(len(basket) + 1)]
-    values = values_of(prefixes).reshape(len(orders), -1, 2)
+    values = _log_values(distribution, prefixes, item).reshape(len(orders), -1, 2)
     steps = np.empty((len(orders), len(basket), 2))
     np.put_along_axis(steps, orders[:, :, None], _steps(values[:, :-1], values[:, 1:]), axis=1)
     pairs = (steps[:n_pairs] + steps[n_pairs:]) / 2
     with np.errstate(invalid="ignore"):  # no spread exists if a value is −inf
-        spread = pairs.std(axis=0, ddof=1).max(axis=0)
-    return pairs.mean(axis=0), spread / np.sqrt(n_pairs)
+        spread = pairs[:, :, 0].std(axis=0, ddof=1).max()
+    return pairs.mean(axis=0), float(spread / np.sqrt(n_pairs))
 
 
 def _steps(before: Floats, after: Floats) -> Floats:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dpplearn
 from dpplearn.cli.options import Display, Model, Positive
 from dpplearn.cli.output import write
 from dpplearn.models.describe import describe as describe_model
 from dpplearn.models.describe import describe_item
-from dpplearn.models.model_file import read_model
 
 
 def describe(model: Model, display: Display, item: str | None = None, top: Positive = 10) -> None:
@@ -19,6 +19,6 @@ def describe(model: Model, display: Display, item: str | None = None, top: Posit
     top
         How many items and pairs to show.
     """
-    loaded, versions = read_model(model)
+    loaded = dpplearn.load(model)
     result = describe_model(loaded, top) if item is None else describe_item(loaded, item, top)
-    write(result, display, model=str(model), written_with=versions)
+    write(result, display, model=str(model), caution=loaded.caution)
