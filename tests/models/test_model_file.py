@@ -128,27 +128,6 @@ def test_an_invalid_value_with_a_valid_checksum_is_refused_by_name(
         load(path)
 
 
-def test_a_mapped_file_has_the_written_arrays_and_a_changed_one_is_refused(tmp_path: Path) -> None:
-    path, written = tmp_path / "m", {
-        "a": np.linspace(0, 1, 7, dtype=np.float32),
-        "b": np.arange(12, dtype=np.int32).reshape(3, 4),
-        "none": np.zeros((0, 2)),
-        "c": np.array([True, False]),
-    }  # fmt: skip
-    path.write_bytes(file_content(written, {"items": ["α"]}))
-    arrays, document = read_file(path, max_read=0)
-    assert document["items"] == ["α"]
-    for name, array in written.items():
-        assert (arrays[name].dtype, arrays[name].shape) == (array.dtype, array.shape)
-        np.testing.assert_array_equal(arrays[name], array)
-        assert not arrays[name].flags.writeable
-    content = path.read_bytes()
-    for changed in (content[:-1], content.replace(b"items", b"itens")):
-        path.write_bytes(changed)
-        with pytest.raises(InputError):
-            read_file(path, max_read=0)
-
-
 def test_the_file_is_ordinary_safetensors_and_names_the_versions_that_wrote_it(saved: Path) -> None:
     with safe_open(saved, framework="numpy") as file:
         assert set(file.keys()) == {"eigenvalues", "eigenvectors", "log_mass", "log_empty"}

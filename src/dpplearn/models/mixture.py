@@ -101,12 +101,14 @@ class Mixture(SetModel):
         0.21
         """
         models = list(models)
+        w = np.ones(len(models)) if weights is None else np.asarray(weights)
         if not models or not all(isinstance(model, SetModel) for model in models):
-            kinds = ", ".join(sorted({type(model).__name__ for model in models})) or "none"
-            raise InputError(f"models must be one or more of DPP and Mixture, got {kinds}")
+            raise InputError(f"models must be one or more of DPP and Mixture, got {models!r}")
+        if w.shape != (len(models),) or w.dtype.kind not in "iuf" or not (w >= 0).all() or not 0 < w.sum() < np.inf:
+            raise InputError(f"weights must be {len(models)} nonnegative numbers, one per model, got {weights!r}")
         catalogue = models[0].catalogue
         each = [distribution_over(model, catalogue) for model in models]
-        return cls(SetDistribution.combined(each, _normalised(weights, len(models))), catalogue.labels)
+        return cls(SetDistribution.combined(each, w / w.sum()), catalogue.labels)
 
     @property
     def n_segments(self) -> int:
@@ -169,8 +171,7 @@ def distribution_over(model: SetModel, catalogue: Catalogue) -> SetDistribution:
         odd = [item for item in model.items if item not in catalogue]
         odd += [item for item in catalogue.labels if item not in model.catalogue]
         raise InputError(
-            f"item {odd[0]!r} is missing from a model or from the data; all must have the same items "
-            "(see restrict and with_items)"
+            f"item {odd[0]!r} is missing from a model or from the data; all must have the same items, see restrict"
         )
     same = np.array_equal(order, np.arange(len(order)))
     return model.distribution if same else model.distribution.reorder(order)
@@ -179,15 +180,3 @@ def distribution_over(model: SetModel, catalogue: Catalogue) -> SetDistribution:
 def _stacked(matrix: npt.ArrayLike) -> Floats:
     array = np.asarray(matrix, dtype=float)
     return array[None] if array.ndim == 2 else array
-
-
-def _normalised(weights: npt.ArrayLike | None, n: int) -> Floats:
-    if weights is None:
-        return np.full(n, 1 / n)
-    try:
-        values = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError("weights must be numbers, one per model") from None
-    if values.shape != (n,) or not np.all((values >= 0) & (values < np.inf)) or not values.sum() > 0:
-        raise InputError(f"weights must be {n} nonnegative numbers, one per model, got {values.tolist()}")
-    return np.asarray(values / values.sum())
