@@ -51,7 +51,7 @@ def test_items_that_only_some_parts_have_are_matched_by_label() -> None:
 def test_each_part_is_split_by_a_seed_of_its_own_and_nothing_is_lost() -> None:
     part = divided(WHOLE)[0]
     train, test = Parts.of([part, part]).split(0.7, rng=3)
-    sides = [[each.sizes.tolist() for each in side.held.apply(lambda part: part)] for side in (train, test)]
+    sides = [[each.sizes.tolist() for each in side.parts] for side in (train, test)]
     assert sides[0][0] != sides[0][1]
     assert sorted(sides[0][0] + sides[1][0]) == sorted(part.sizes.tolist())
     assert len(train) == 2 * int(0.7 * len(part))
@@ -67,11 +67,11 @@ def test_every_file_is_a_part_in_the_order_of_their_names(tmp_path: Path) -> Non
         (tmp_path / f"{name}.csv").write_text(f"order,product,times\n{lines}")
     columns = {"basket": "order", "item": "product", "weight": "times"}
     with read_parts(f"{tmp_path}/*.csv", **columns) as parts:
-        assert list(parts.held.apply(len)) == [2, 1]  # order 1 of one file is not that of the other
+        assert list(map(len, parts.parts)) == [2, 1]  # order 1 of one file is not that of the other
         assert parts.item_weights.tolist() == [2.0, 1.0, 3.0]
     assert parts.items == ("bib", "cot", "crib")
     two = read_parts([tmp_path / "b.csv", tmp_path / "a.csv"], **columns)
-    assert list(two.held.apply(len)) == [1, 2]
+    assert list(map(len, two.parts)) == [1, 2]
 
 
 def test_parts_that_cannot_be_used_say_why(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import InputError, Parts, read_parts
-from dpplearn.utils.cluster import ClusterParts, run_over_cluster
+from dpplearn.utils.cluster import run_over_cluster
 from dpplearn.utils.parallel import Failure
 from helpers.parts import write_parts
 from helpers.problems import sampled
@@ -36,7 +36,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def there(files: str) -> Iterator[Parts]:
-    """PartStore by two worker processes."""
+    """Parts kept by two worker processes."""
     with read_parts(files, cluster="local:2") as parts:
         yield parts
 
@@ -46,18 +46,22 @@ def here(files: str) -> Parts:
     return read_parts(files)
 
 
+def client_of(parts: Parts) -> Any:
+    assert parts.cluster is not None
+    return parts.cluster.client
+
+
 def workers_of(parts: Parts) -> list[int]:
     """The processes, once both are there."""
-    client: Any = parts.held.cluster.client  # type: ignore[attr-defined]
-    assert within(60, lambda: len(parts.held.cluster.workers()) == 2)  # type: ignore[attr-defined]
+    client = client_of(parts)
+    assert within(60, lambda: len(client.nthreads()) == 2)
     nannies = client.cluster.workers.values()  # to kill a worker before Dask knows that it has started is another story
     assert within(30, lambda: all(each.process and each.process.status.name == "running" for each in nannies))
     return sorted(client.run(os.getpid).values())
 
 
 def address_of(parts: Parts) -> str:
-    client: Any = parts.held.cluster.client  # type: ignore[attr-defined]
-    return str(client.scheduler.address)
+    return str(client_of(parts).scheduler.address)
 
 
 def begin(program: str, *options: object, path: Path | None = None) -> subprocess.Popen[bytes]:
@@ -125,7 +129,7 @@ def test_workers_with_other_versions_are_refused_by_name(files: str, there: Part
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: dpplearn\nVersion: 0.0.1\n")
     worker = begin("dask_worker", address_of(there), "--no-nanny", "--local-directory", tmp_path, path=tmp_path)
     try:
-        there.held.cluster.client.wait_for_workers(3, timeout=30)  # type: ignore[attr-defined]
+        client_of(there).wait_for_workers(3, timeout=30)
         with pytest.raises(InputError, match=rf"0\.0.*{dl.__version__}"):
             read_parts(files, cluster=address_of(there))
     finally:
@@ -146,7 +150,9 @@ def test_without_dask_or_a_scheduler_there_is_an_error_before_work_starts(
         read_parts(files, cluster="local:1")
 
 
-def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(files: str, tmp_path: Path) -> None:
+def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(
+    files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     where = tmp_path / "scheduler.json"
     scheduler = begin("dask_scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", where)
     worker = begin("dask_worker", "--scheduler-file", where, "--no-nanny", "--local-directory", tmp_path)
@@ -154,11 +160,11 @@ def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(files: str,
         assert within(30, where.exists)
         with read_parts(files, cluster=json.loads(where.read_text())["address"]) as parts:
             worker.kill()
-            assert isinstance(parts.held, ClusterParts)
-            parts.held.cluster.patience, parts.held.cluster.without_workers = 0.2, 0.5
+            monkeypatch.setattr("dpplearn.utils.cluster.PATIENCE", 0.2)
+            monkeypatch.setattr("dpplearn.utils.cluster.WITHOUT_WORKERS", 0.5)
             with pytest.raises(InputError, match=r"0\.5"):
                 fit(parts, **EM)
-            parts.held.cluster.without_workers = 600.0
+            monkeypatch.setattr("dpplearn.utils.cluster.WITHOUT_WORKERS", 600.0)
             threading.Timer(0.5, scheduler.kill).start()
             with pytest.raises(InputError):
                 fit(parts, **EM)
@@ -173,7 +179,7 @@ def test_no_worker_is_left_whatever_happens(files: str) -> None:
 
     def fail() -> None:
         with read_parts(files, cluster="local:1") as parts:
-            processes.extend(parts.held.cluster.client.run(os.getpid).values())  # type: ignore[attr-defined]
+            processes.extend(client_of(parts).run(os.getpid).values())
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property, reduce
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial, reduce
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -14,8 +13,11 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.weights import Totals, item_weights, pair_weights
 from dpplearn.errors import InputError
-from dpplearn.utils.parallel import Function, LocalParts, PartStore
 from dpplearn.utils.text import count
+from dpplearn.utils.threads import alone, map_over_threads
+
+if TYPE_CHECKING:
+    from dpplearn.utils.cluster import Cluster
 
 Sum = TypeVar("Sum")
 
@@ -34,17 +36,19 @@ class Parts:
     [0.33, 0.33, 0.67]
     """
 
-    def __init__(self, held: PartStore, catalogue: Catalogue) -> None:
-        self.held, self.catalogue = held, catalogue
+    def __init__(self, parts: Sequence[Any], catalogue: Catalogue, cluster: Cluster | None = None) -> None:
+        self.parts, self.catalogue, self.cluster = parts, catalogue, cluster  # in a cluster, references to baskets
 
     @classmethod
-    def of(cls, parts: Sequence[Baskets]) -> Parts:
+    def of(cls, parts: Sequence[Baskets], cluster: Cluster | None = None) -> Parts:
         """Return baskets in memory as parts.
 
         Parameters
         ----------
         parts : sequence of Baskets
-            At least one. Items are matched by label.
+            At least one. Items are matched by label. In a cluster, the result of its `keep`.
+        cluster : Cluster, optional
+            The workers that keep the parts.
 
         Returns
         -------
@@ -56,34 +60,13 @@ class Parts:
         >>> Parts.of([Baskets.from_lists([["crib"]]), Baskets.from_lists([["bib"]])]).items
         ('bib', 'crib')
         """
-        return cls.over_all_items(LocalParts(tuple(parts)))
-
-    @classmethod
-    def over_all_items(cls, held: PartStore) -> Parts:
-        """Return stored parts, which may have different catalogues, over the union of their items.
-
-        Parameters
-        ----------
-        held : PartStore
-            At least one part, in this process or in workers.
-
-        Returns
-        -------
-        Parts
-            Over the items of all parts, sorted by label.
-
-        Examples
-        --------
-        >>> Parts.over_all_items(LocalParts((Baskets.from_lists([["crib"]]), Baskets.from_lists([["bib"]])))).n_items
-        2
-        """
-        if not len(held):
+        if not len(parts):
             raise InputError("there are no parts; expected at least one")
-        catalogues = list(held.apply(_catalogue))
+        catalogues = list(_answers(cluster, _catalogue, parts, None))
         catalogue = Catalogue.union(catalogues)
-        if any(each is not catalogue and each != catalogue for each in catalogues):
+        if any(each != catalogue for each in catalogues):
             catalogue = Catalogue.of(sorted(catalogue.labels))
-        return cls(held.changed(_over, catalogue), catalogue)
+        return cls(parts, catalogue, cluster).changed(_over, catalogue)
 
     def __len__(self) -> int:
         """Return the number of baskets in all parts."""
@@ -96,9 +79,7 @@ class Parts:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -108,12 +89,13 @@ class Parts:
         --------
         >>> Parts.of([Baskets.from_lists([["bib"]])]).close()
         """
-        self.held.close()
+        if self.cluster is not None:
+            self.cluster.close()
 
     @property
     def n_parts(self) -> int:
         """The number of parts."""
-        return len(self.held)
+        return len(self.parts)
 
     @property
     def items(self) -> tuple[Label, ...]:
@@ -176,7 +158,7 @@ class Parts:
         """
         return self.pair_weights / self.totals.positive_weight
 
-    def sum(self, function: Function, *arguments: Any, threads: int | None = None) -> Any:
+    def sum(self, function: Callable[..., Any], *arguments: Any, threads: int | None = None) -> Any:
         """Return the sum of `function(*arguments, part)` over the parts, in their order.
 
         Parameters
@@ -198,10 +180,10 @@ class Parts:
         >>> Parts.of([Baskets.from_lists([["bib"]]), Baskets.from_lists([["crib"], ["bib"]])]).sum(len)
         3
         """
-        return reduce(_added, self.held.apply(function, *arguments, threads=threads))
+        return reduce(_added, _answers(self.cluster, partial(function, *arguments), self.parts, threads))
 
-    def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> Parts:
-        """Return the parts `function(*arguments, part)`, or with `each`, `function(own, *arguments, part)`.
+    def changed(self, function: Callable[..., Baskets], *arguments: Any) -> Parts:
+        """Return the parts `function(*arguments, part)`, stored where these parts are.
 
         Parameters
         ----------
@@ -209,13 +191,10 @@ class Parts:
             A function of a module, from baskets to baskets over the same catalogue.
         arguments
             Arguments before the part.
-        each : sequence, optional
-            The argument `own` of each part.
 
         Returns
         -------
         Parts
-            Stored where these parts are.
 
         Examples
         --------
@@ -223,26 +202,7 @@ class Parts:
         >>> parts.changed(Baskets.deduplicated)
         Parts(2 parts, 2 baskets, 1 named item)
         """
-        return Parts(self.held.changed(function, *arguments, each=each), self.catalogue)
-
-    def joined_by(self, baskets: Baskets) -> Parts:
-        """Return the parts with one more at the end.
-
-        Parameters
-        ----------
-        baskets : Baskets
-            The new part. The catalogue must have its items.
-
-        Returns
-        -------
-        Parts
-
-        Examples
-        --------
-        >>> Parts.of([Baskets.from_lists([["bib", "cot"]])]).joined_by(Baskets.from_lists([["cot"]]))
-        Parts(2 parts, 2 baskets, 2 named items)
-        """
-        return Parts(self.held.joined_by(baskets.over(self.catalogue)), self.catalogue)
+        return Parts(_kept(self.cluster, partial(function, *arguments), self.parts), self.catalogue, self.cluster)
 
     def deduplicated(self) -> Parts:
         """Return the parts with equal sets of a part merged and their weights added.
@@ -282,7 +242,8 @@ class Parts:
         (28, 12)
         """
         seeds = [[rng, place] for place in range(self.n_parts)]
-        return self.changed(_side, 0, fraction, each=seeds), self.changed(_side, 1, fraction, each=seeds)
+        first, second = (_kept(self.cluster, partial(_side, side, fraction), seeds, self.parts) for side in (0, 1))
+        return Parts(first, self.catalogue, self.cluster), Parts(second, self.catalogue, self.cluster)
 
 
 AnyBaskets = Baskets | Parts
@@ -302,6 +263,20 @@ def summed(function: Callable[..., Sum], *arguments: Any, baskets: AnyBaskets, t
 
 def _with_one_thread(function: Callable[..., Sum], *arguments: Any) -> Sum:
     return function(*arguments, 1)
+
+
+def _answers(
+    cluster: Cluster | None, function: Callable[..., Any], parts: Sequence[Any], threads: int | None
+) -> Iterator[Any]:
+    """Yield function(part) for every part, in order."""
+    if cluster is not None:
+        return cluster.answers(function, parts)
+    return map_over_threads(partial(alone, function), parts, threads)
+
+
+def _kept(cluster: Cluster | None, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+    """Return function(*row) for every row of the columns, where the parts are."""
+    return list(map(partial(alone, function), *columns)) if cluster is None else cluster.keep(function, *columns)
 
 
 def _added(one: Any, other: Any) -> Any:
@@ -326,5 +301,5 @@ def _totals(baskets: Baskets) -> Totals:
     return baskets.totals
 
 
-def _side(seed: Sequence[int], side: int, fraction: float, baskets: Baskets) -> Baskets:
+def _side(side: int, fraction: float, seed: Sequence[int], baskets: Baskets) -> Baskets:
     return baskets.split(fraction, rng=np.random.default_rng(seed))[side]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from dpplearn.data.files import Paths, find_files, format_of, read_lines
 from dpplearn.data.parts import Parts
 from dpplearn.data.transactions import Columns, Transactions
 from dpplearn.errors import InputError
-from dpplearn.utils.parallel import LocalParts
 
 
 def read_baskets(
@@ -122,13 +122,14 @@ def read_parts(
     """
     files = [str(Path(file).absolute()) for file in find_files(source)]
     options = {"basket": basket, "item": item, "weight": weight, "format": format}
+    read = partial(_read_part, options)
     if cluster is None:
-        return Parts.over_all_items(LocalParts(tuple(files)).changed(_read_part, options))
+        return Parts.of(list(map(read, files)))
     from dpplearn.utils.cluster import Cluster
 
-    workers = Cluster.at(cluster)
+    workers = Cluster(cluster)
     try:
-        return Parts.over_all_items(workers.holding(_read_part, options, each=files))
+        return Parts.of(workers.keep(read, files), workers)
     except BaseException:
         workers.close()
         raise

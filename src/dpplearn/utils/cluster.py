@@ -1,62 +1,48 @@
 """Work in other processes, on this or other machines, by Dask: values in the memory of workers, and jobs.
 
 Every value is the result of a task that Dask can repeat, so the other workers recompute what a lost worker had.
-Arguments are sent with the tasks. No other module uses Dask.
+Functions are sent with the tasks. No other module uses Dask.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import pickle
-import re
 import signal
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from itertools import cycle
 from multiprocessing import resource_tracker
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from dpplearn.errors import InputError
-from dpplearn.utils.parallel import Failure, Function, PartStore, call, own_arguments
-from dpplearn.utils.text import listed
-from dpplearn.utils.threads import without_interrupts
+from dpplearn.utils.parallel import Failure
+from dpplearn.utils.threads import alone, without_interrupts
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 LOCAL = "local:"
-MOST_WORKERS, LONGEST = 1024, 4  # worker processes on one machine, and digits of that number
+MAX_WORKERS = 1024  # worker processes on one machine
 PATIENCE = 5.0  # seconds until a scheduler must answer and have a worker
 STARTING = 60.0  # seconds until local worker processes must be ready
 WITHOUT_WORKERS = 60.0  # seconds to wait for a new worker if all are lost
 SAME_EVERYWHERE = ("python", "dpplearn", "numpy", "scipy", "numba", "distributed")
-OFTEN = 1.0  # seconds between updates of the list of workers
-AT_A_TIME = 16  # results fetched per request
-ADDRESS = re.compile(r"(tcp|tls)://.+:\d{1,5}")
 LOGS = ("distributed", "distributed.client", "distributed.gc")  # loggers whose level Dask sets
 CONFIG = {
     "distributed.admin.large-graph-warning-threshold": "10GB",  # kernels are sent with the tasks
-    "distributed.deploy.lost-worker-timeout": f"{PATIENCE}s",  # until a lost worker is replaced
-    "distributed.scheduler.work-stealing": False,  # a part stays where it is, unless `_share_evenly` moves it
+    "distributed.deploy.lost-worker-timeout": f"{STARTING}s",  # until a worker that ended must be back
 }
 
 
 class Cluster:
     """Workers: local processes that end with `close`, or those of a Dask scheduler."""
 
-    def __init__(self, client: Any, ending: ExitStack) -> None:
-        self.client, self.ending, self.started = client, ending, len(client.nthreads())
-        self.patience, self.without_workers = PATIENCE, WITHOUT_WORKERS  # seconds
-
-    @classmethod
-    def at(cls, where: str) -> Cluster:
+    def __init__(self, where: str) -> None:
         """Start or connect to workers.
 
         `local:4` starts four local worker processes; an address such as `tcp://scheduler:8786` connects to the workers
@@ -64,9 +50,9 @@ class Cluster:
         """
         with ExitStack() as ending:
             ending.enter_context(_settings())
-            client = ending.enter_context(_local(where) if where.startswith(LOCAL) else _remote(where))
-            _check_versions(client, where)
-            return cls(client, ending.pop_all())
+            self.client = ending.enter_context(_local(where) if where.startswith(LOCAL) else _remote(where))
+            _check_versions(self.client, where)
+            self.ending = ending.pop_all()
 
     def close(self) -> None:
         self.ending.close()
@@ -77,55 +63,38 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def holding(self, function: Function, *arguments: Any, each: Sequence[Any]) -> PartStore:
-        """Return the values function(*arguments, own) for every `own` of `each`, in the memory of the workers."""
-        workers, work = sorted(self.client.nthreads()), packed(function, arguments)
-        in_turn = zip(each, cycle(workers), strict=False)
-        tasks = [self.submit_to(worker, _worked, work, own) for own, worker in in_turn]
-        return ClusterParts(self, tasks, frozenset(workers))
+    def keep(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """Return the values function(*row) for every row of the columns, which stay in the memory of the workers.
 
-    def workers(self) -> frozenset[str]:
-        """Return the addresses of the present workers.
-
-        Dask does not replace a local worker that died while starting, so the original number is requested again.
+        `function` is one of a module, or a `partial` of one. Columns may be values that were kept before.
         """
-        there = frozenset(self.client.nthreads())
-        if self.client.cluster is not None and len(there) < self.started:
-            self.client.cluster.scale(self.started)
-        return there
-
-    def submit_to(self, worker: str, function: Function, *arguments: Any) -> Any:
-        """Submit a task to a worker, or to any other if it is lost."""
-        return self.client.submit(function, *arguments, pure=False, workers=[worker], allow_other_workers=True)
-
-    def results(self, tasks: list[Any]) -> Iterator[Any]:
-        """Yield the results of tasks in their order. Fetched results are released."""
-        while tasks:
-            some = tasks[:AT_A_TIME]
-            del tasks[:AT_A_TIME]
-            with self.explained():
-                self.wait_for(some, "ALL_COMPLETED")
-                found = self.client.gather(some)
-            yield from found
-
-    def map(self, function: Function, *columns: Sequence[Any]) -> list[Any]:
-        """Submit function(*row) for every row of the columns."""
         with self.explained():
-            return list(self.client.map(function, *columns, pure=False))
+            return list(self.client.map(_kept, [_pickled(function)] * len(columns[0]), *columns, pure=False))
 
-    def wait_for(self, tasks: list[Any], which: str) -> list[Any]:
+    def answers(self, function: Callable[..., Any], values: Sequence[Any], threads: int | None = None) -> Iterator[Any]:
+        """Yield function(value) for every value that was kept, in order. A worker has one thread."""
+        with self.explained():
+            tasks = deque(self.client.map(_answered, [_pickled(function)] * len(values), values, pure=False))
+        while tasks:  # fetched answers are released
+            first = tasks.popleft()
+            with self.explained():
+                self.wait_for([first])
+                found = first.result()
+            yield pickle.loads(found)
+
+    def wait_for(self, tasks: list[Any], which: str = "ALL_COMPLETED") -> list[Any]:
         """Return the finished tasks once all, or the first, are finished. Raise an error if no worker is left."""
         from distributed import wait
 
-        lost = 0.0
-        while lost < self.without_workers:
-            began = time.monotonic()
+        seen = time.monotonic()  # when there was a worker last
+        while time.monotonic() - seen < WITHOUT_WORKERS:
             with suppress(TimeoutError), self.client.as_current():
-                return list(wait(tasks, timeout=self.patience, return_when=which).done)
-            lost = 0.0 if self.workers() else lost + time.monotonic() - began
+                return list(wait(tasks, timeout=PATIENCE, return_when=which).done)
+            if self.client.nthreads():
+                seen = time.monotonic()
         raise InputError(
-            f"all workers were lost and none has joined for {self.without_workers:g} seconds; start some and repeat "
-            "the call (with --start if there is a checkpoint)"
+            f"all workers were lost and none has joined for {WITHOUT_WORKERS:g} seconds; start some and repeat the "
+            "call (with --start if there is a checkpoint)"
         )
 
     @contextmanager
@@ -134,18 +103,16 @@ class Cluster:
         from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
 
+        cut_off = (asyncio.CancelledError, futures.CancelledError, CommClosedError, TimeoutError)
         try:
             yield
-        except KilledWorker as error:
+        except KilledWorker:
             raise InputError(
-                f"every worker that tried one task was lost, the last at {error.last_worker.address}, perhaps because "
-                "memory ran out; make the parts smaller or give the workers more memory"
+                "every worker that tried one task was lost, perhaps because memory ran out; make the parts smaller or "
+                "give the workers more memory"
             ) from None
         except (asyncio.CancelledError, Exception) as error:
-            cut_off = isinstance(
-                error, asyncio.CancelledError | futures.CancelledError | CommClosedError | TimeoutError
-            )
-            if isinstance(error, InputError) or (self.client.status == "running" and not cut_off):
+            if isinstance(error, InputError) or (self.client.status == "running" and not isinstance(error, cut_off)):
                 raise
             raise InputError(
                 "the connection to the scheduler was lost, and with it the data of its workers; start it again and "
@@ -158,11 +125,11 @@ def run_over_cluster(
 ) -> Iterator[tuple[Job, Result | Failure]]:
     """Yield every job with its result or `Failure`, in the order in which they end.
 
-    `run` is a function of a module, and `where` is an argument of `Cluster.at`. Another worker repeats the job of
-    a lost one.
+    `run` is a function of a module, and `where` is an argument of `Cluster`. Another worker repeats the job of a lost
+    one.
     """
-    with Cluster.at(where) as cluster:
-        running = dict(zip(cluster.map(run, jobs), jobs, strict=True))
+    with Cluster(where) as cluster:
+        running = dict(zip(cluster.keep(run, jobs), jobs, strict=True))
         while running:
             with cluster.explained():
                 done = cluster.wait_for(list(running), "FIRST_COMPLETED")
@@ -175,84 +142,19 @@ def _result(done: Any) -> Any:
     return done.result() if error is None else Failure.of(error)
 
 
-@dataclass(eq=False)
-class ClusterParts:
-    """Parts in the memory of workers. This process has only the futures."""
-
-    cluster: Cluster
-    futures: list[Any]
-    among: frozenset[str]  # workers at the last update
-    looked: float = -math.inf
-
-    def __len__(self) -> int:
-        return len(self.futures)
-
-    def apply(self, function: Function, *arguments: Any, threads: int | None = None) -> Iterator[Any]:
-        work = packed(function, arguments)
-        self._share_evenly()
-        running = self.cluster.map(_answered, [work] * len(self), self.futures)
-        return map(pickle.loads, self.cluster.results(running))
-
-    def _share_evenly(self) -> None:
-        """Move parts to new workers, so that all have about the same number."""
-        if time.monotonic() - self.looked < OFTEN:
-            return
-        client, before = self.cluster.client, self.among
-        with self.cluster.explained():
-            now, self.looked = self.cluster.workers(), time.monotonic()
-            self.among = now & before
-            if now <= before:
-                return
-            holder = {key: where[0] for key, where in client.who_has(self.futures).items() if where}
-        if len(holder) < len(self):  # some are being recomputed, and their worker is not known yet
-            return
-        self.among = now
-        held = Counter(holder.values())
-        most = -(-len(self) // len(self.among))
-        for place, future in enumerate(self.futures):
-            worker = holder.get(future.key)
-            if worker is not None and held[worker] > most:
-                to = min(sorted(self.among), key=lambda each: held[each])
-                self.futures[place] = self.cluster.submit_to(to, _same, future)
-                held[worker] -= 1
-                held[to] += 1
-
-    def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> ClusterParts:
-        work = [packed(function, own) for own in own_arguments(len(self), arguments, each)]
-        self._share_evenly()
-        return ClusterParts(self.cluster, self.cluster.map(_worked, work, self.futures), self.among)
-
-    def joined_by(self, value: Any) -> ClusterParts:
-        last = self.cluster.client.submit(pickle.loads, _pickled(value), pure=False)
-        return ClusterParts(self.cluster, [*self.futures, last], self.among)
-
-    def close(self) -> None:
-        self.cluster.close()
-
-
 def _pickled(value: Any) -> bytes:
     """Return a value as bytes. Unpickled arrays keep their alignment and whether they are writeable."""
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-def packed(function: Function, arguments: Sequence[Any]) -> bytes:
-    return _pickled((function, tuple(arguments)))
-
-
-def _same(value: Any) -> Any:
-    """Return the value: a task that moves it to another worker."""
-    return value
-
-
-def _worked(work: bytes, value: Any) -> Any:
+def _kept(function: bytes, *row: Any) -> Any:
     """Compute a value in a worker, where it stays."""
-    function, arguments = pickle.loads(work)
-    return call(function, arguments, value)
+    return alone(pickle.loads(function), *row)
 
 
-def _answered(work: bytes, value: Any) -> bytes:
+def _answered(function: bytes, value: Any) -> bytes:
     """Compute the answer to a query in a worker, as bytes."""
-    return _pickled(_worked(work, value))
+    return _pickled(_kept(function, value))
 
 
 @contextmanager
@@ -280,9 +182,9 @@ def _local(where: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     number = where.removeprefix(LOCAL)
-    count = int(number) if number.isdecimal() and len(number) <= LONGEST else 0
-    if not 1 <= count <= MOST_WORKERS:
-        raise InputError(f"cluster is {where!r}; expected {LOCAL}N with N from 1 to {MOST_WORKERS} worker processes")
+    count = int(number) if number.isdecimal() and len(number) < 5 else 0
+    if not 1 <= count <= MAX_WORKERS:
+        raise InputError(f"cluster is {where!r}; expected {LOCAL}N with N from 1 to {MAX_WORKERS} worker processes")
     resource_tracker.ensure_running()  # the first worker would start it with signals unblocked
     with TemporaryDirectory(prefix="dpplearn-workers-") as folder, ExitStack() as ending:
         with without_interrupts([signal.SIGINT]):  # only this process handles Ctrl-C; it ends its workers
@@ -306,44 +208,32 @@ def _local(where: str) -> Iterator[Any]:
 @contextmanager
 def _remote(where: str) -> Iterator[Any]:
     """Yield a client of a scheduler that has workers."""
-    from distributed import Client, Security
+    from distributed import Client
 
-    if not ADDRESS.fullmatch(where):
-        raise InputError(
-            f"cluster is {where!r}; expected local:4 for four local worker processes, or the address of a scheduler "
-            "such as tcp://scheduler:8786"
-        )
-    if where.startswith("tls:") and Security().get_connection_args("client").get("ssl_context") is None:
-        raise InputError(f"{where} asks for certificates; name them in Dask's configuration (distributed.comm.tls)")
-    try:
-        client = Client(where, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError, MemoryError) as error:  # a web server's answer reads as a huge size
-        raise InputError(
-            f"no scheduler answers at {where} ({error}); start one with dask scheduler, or check the address"
-        ) from None
-    with client:
+    with ExitStack() as ending:
         try:
+            if not where.startswith(("tcp://", "tls://")):
+                raise ValueError("not an address")
+            client = ending.enter_context(Client(where, timeout=PATIENCE, set_as_default=False))
             client.wait_for_workers(1, timeout=PATIENCE)
-        except TimeoutError:
+        except Exception as error:  # Dask raises errors of many types, depending on what answers
             raise InputError(
-                f"the scheduler at {where} has no workers; start some with dask worker {where} --nthreads 1"
+                f"cluster is {where!r}, but no scheduler with workers answers there ({error}); expected local:4 for "
+                "four worker processes here, or the address of a scheduler such as tcp://scheduler:8786"
             ) from None
         yield client
 
 
 def _check_versions(client: Any, where: str) -> None:
     """Raise an error if a worker has other versions of the packages that determine results."""
-    found = client.get_versions(packages=SAME_EVERYWHERE[1:])
-    ours = found["client"]["packages"]
-    for worker, versions in sorted(found["workers"].items()):
-        theirs = versions["packages"]
-        other = [
-            f"{name} {theirs.get(name) or 'is missing'} ({ours.get(name)} here)"
-            for name in SAME_EVERYWHERE
-            if theirs.get(name) != ours.get(name)
-        ]
-        if other:
+    versions = client.get_versions(packages=SAME_EVERYWHERE[1:])
+    ours, *others = (
+        {name: each["packages"].get(name) for name in SAME_EVERYWHERE}
+        for each in (versions["client"], *versions["workers"].values())
+    )
+    for theirs in others:
+        if theirs != ours:
             raise InputError(
-                f"the worker {worker} of {where} has other versions than this process: {listed(other)}; install the "
-                "same ones, because results depend on them"
+                f"a worker of {where} has the versions {theirs}, and this process has {ours}; install the same ones, "
+                "because results depend on them"
             )

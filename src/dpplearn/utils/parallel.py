@@ -1,4 +1,4 @@
-"""Independent jobs over processes, and parts of data that stay where the work on them is done.
+"""Independent jobs over processes.
 
 Each worker process is a loky pool of its own: a pool that loses one process is lost, and with it all its jobs. Ctrl-C
 is raised in the loop over the results, after all workers have ended.
@@ -14,14 +14,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from dpplearn.errors import InputError
-from dpplearn.utils.threads import one_blas_thread, pool, thread_count, without_interrupts
+from dpplearn.utils.threads import thread_count, without_interrupts
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
-Function = Callable[..., Any]  # at module level, so that other processes can import it
 
 RETRIES = 2  # of a job whose worker died
 PARENT_CHECK_SECONDS = 0.2  # a worker notices after this time that its parent is gone
@@ -124,72 +123,3 @@ def _end_with_parent(parent: int) -> None:
     while os.getppid() == parent:  # an orphan gets another parent
         time.sleep(PARENT_CHECK_SECONDS)
     os._exit(1)
-
-
-class PartStore(Protocol):
-    """Parts of data in a fixed order, in this process or in workers of a cluster.
-
-    Results are the same to the last bit wherever the parts are, if the processors are alike: one thread works on each.
-    """
-
-    def __len__(self) -> int: ...
-
-    def apply(self, function: Function, *arguments: Any, threads: int | None = None) -> Iterator[Any]:
-        """Yield function(*arguments, part) for every part, in order. `threads` limits local work."""
-        ...
-
-    def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> PartStore:
-        """Return the parts function(*arguments, part), or function(own, *arguments, part) with one of `each`."""
-        ...
-
-    def joined_by(self, value: Any) -> PartStore:
-        """Return the parts with one more at the end."""
-        ...
-
-    def close(self) -> None:
-        """Release the parts, and end the processes that were started to hold them."""
-        ...
-
-
-def call(function: Function, arguments: Sequence[Any], value: Any) -> Any:
-    """Return function(*arguments, value), computed with one BLAS thread."""
-    with one_blas_thread():
-        return function(*arguments, value)
-
-
-def own_arguments(n: int, arguments: tuple[Any, ...], each: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return the arguments for each of n parts."""
-    return [(own, *arguments) for own in each] if each else [arguments] * n
-
-
-@dataclass(frozen=True)
-class LocalParts:
-    """Parts in this process."""
-
-    values: tuple[Any, ...]
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def apply(self, function: Function, *arguments: Any, threads: int | None = None) -> Iterator[Any]:
-        count = min(thread_count(threads), len(self))
-        if count < 2:
-            yield from (call(function, arguments, value) for value in self.values)
-            return
-        running = deque(pool(count).submit(call, function, arguments, value) for value in self.values)
-        try:
-            while running:
-                yield running.popleft().result()
-        finally:
-            for future in running:
-                future.cancel()
-
-    def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> LocalParts:
-        own = own_arguments(len(self), arguments, each)
-        return LocalParts(tuple(call(function, given, value) for given, value in zip(own, self.values, strict=True)))
-
-    def joined_by(self, value: Any) -> LocalParts:
-        return LocalParts((*self.values, value))
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to end."""

@@ -126,6 +126,12 @@ def one_blas_thread() -> AbstractContextManager[None]:
     return BLAS_LIMIT.at_most(1)
 
 
+def alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return function(*arguments), computed with one BLAS thread."""
+    with one_blas_thread():
+        return function(*arguments)
+
+
 @lru_cache(maxsize=1)
 def _blas_libraries() -> list[Any]:
     """Return the loaded BLAS libraries; finding them takes a while."""
