@@ -47,7 +47,7 @@ def test_where_baskets_were_empty_those_that_become_so_stay() -> None:
 def test_items_in_fewer_baskets_go_and_not_those_in_as_many() -> None:
     assert BASKETS.min_count(3).items == ("c", "d")
     assert BASKETS.min_count(0).items == BASKETS.items
-    with pytest.raises(InputError, match=r"4.*'c'.*3"):
+    with pytest.raises(InputError, match=r"4.*3"):
         BASKETS.min_count(4)
     with pytest.raises(InputError, match=r"min_count.*-1"):
         BASKETS.min_count(-1)

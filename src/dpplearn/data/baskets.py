@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints, Items, Seed, read_only
 from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.data.times import Times, as_times, cut, joined_times
+from dpplearn.data.times import Times, as_times, cut
 from dpplearn.data.unknown import ADVICE, SHOWN, LeftOut, check_unknown
 from dpplearn.data.validate import (
     as_ids,
@@ -25,7 +25,6 @@ from dpplearn.data.validate import (
     pairs_by_label,
     pairs_of_lists,
     pairs_of_matrix,
-    warn_of_repeats,
 )
 from dpplearn.data.weights import (
     Totals,
@@ -220,9 +219,12 @@ class Baskets:
         """
         keys = rows.astype(np.int64) * len(catalogue) + positions
         if np.any(keys[1:] <= keys[:-1]):
-            distinct = np.unique(keys)
-            warn_of_repeats(len(keys) - len(distinct), rows, keys)
-            keys = distinct
+            keys, counts = np.unique(keys, return_counts=True)
+            repeated = keys[counts > 1] // len(catalogue)
+            if len(repeated):
+                baskets = f"{count(len(np.unique(repeated)), 'basket')} (the first is basket {repeated[0]})"
+                what = f"{count(len(rows) - len(keys), 'repeated item')} in {baskets}"
+                warnings.warn(f"{what}: a basket is a set, so each is counted once", InputWarning, stacklevel=3)
         rows, positions = np.divmod(keys, len(catalogue))
         offsets = _offsets(np.bincount(rows, minlength=n_baskets))
         return cls(positions.astype(np.int32), offsets, as_weights(weights, n_baskets), catalogue, ids, times)
@@ -254,10 +256,8 @@ class Baskets:
         indices, weights, sizes = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "weights", "sizes")
         )
-        ids = [part.ids for part in parts if part.ids is not None]
-        known = np.concatenate(ids) if len(ids) == len(parts) else None
-        times = joined_times([part.times for part in parts])
-        return cls(indices, _offsets(sizes), as_weights(weights, len(sizes)), catalogue, known, times)
+        ids, times = _joined([part.ids for part in parts]), _joined([part.times for part in parts])
+        return cls(indices, _offsets(sizes), as_weights(weights, len(sizes)), catalogue, ids, times)
 
     # Content.
 
@@ -656,9 +656,7 @@ class Baskets:
         counts = self.item_weights
         kept = np.flatnonzero(counts >= least)
         if not len(kept):
-            most = int(counts.argmax())
-            known = f"the most frequent, {self.items[most]!r}, is in {counts[most]:g}"
-            raise InputError(f"no item is in {least:g} baskets or more; {known}")
+            raise InputError(f"no item is in {least:g} baskets or more; the most frequent is in {counts.max():g}")
         return self._only(kept)
 
     def of_items(self, items: Iterable[Any]) -> Baskets:
@@ -679,39 +677,22 @@ class Baskets:
         >>> list(Baskets.from_lists([["bib", "crib"], ["crib"], ["cot"]]).of_items(["crib", "cot"]))
         [('crib',), ('crib',), ('cot',)]
         """
-        if isinstance(items, str | bytes):
-            raise InputError(f"got the single item {items!r} where a list of items was expected; write [{items!r}]")
-        wanted = list(dict.fromkeys(items))
-        known = [item for item in wanted if item in self.catalogue]
-        missing = [item for item in wanted if item not in self.catalogue]
-        if not known:
-            theirs = f"the baskets have {count(self.n_items, 'item')}, from {self.items[0]!r} to {self.items[-1]!r}"
-            which = f"none of the items to keep ({contents(wanted[:SHOWN])})" if wanted else "no item"
-            raise InputError(f"{which} is in the baskets; {theirs}")
+        wanted = Catalogue.of(items if isinstance(items, str | bytes) else dict.fromkeys(items))
+        places = self.catalogue.translation(wanted)
+        missing = wanted.select(np.flatnonzero(places < 0))
+        which = f"{len(missing)} of the {count(len(wanted), 'item')} to keep are in no basket"
+        message = f"{which} (for instance {contents(missing[:SHOWN])})"
+        if len(missing) == len(wanted):
+            raise InputError(message)
         if missing:
-            what = f"{len(missing)} of {count(len(wanted), 'item')} to keep are in no basket"
-            warnings.warn(f"{what} (for instance {contents(missing[:SHOWN])})", InputWarning, stacklevel=2)
-        return self._only(self.catalogue.positions(dict.fromkeys(map(str, known))))
+            warnings.warn(message, InputWarning, stacklevel=2)
+        return self._only(places[places >= 0])
 
     def _only(self, kept: Ints) -> Baskets:
-        known, left_out = self.identified().known_to(Catalogue(self.catalogue.select(np.sort(kept))))
+        catalogue = Catalogue(self.catalogue.select(np.sort(kept)))
         if (self.sizes[self.weights > 0] == 0).any():
-            return known
-        return known.subset(np.delete(np.arange(len(self)), left_out.emptied))
-
-    def identified(self) -> Baskets:
-        """Return the baskets with their numbers as `ids`, if they have none.
-
-        Returns
-        -------
-        Baskets
-
-        Examples
-        --------
-        >>> Baskets.from_lists([["bib"], ["crib"], ["cot"]]).identified().subset([2, 0]).ids.tolist()
-        [2, 0]
-        """
-        return self if self.ids is not None else replace(self, ids=np.arange(len(self)))
+            return self.known_to(catalogue)[0]
+        return _without_emptied(self, catalogue)[0]
 
     def over(self, catalogue: Catalogue, unknown: str = "error") -> Baskets:
         """Return the same baskets over another catalogue. Items are matched by label.
@@ -819,6 +800,12 @@ class Baskets:
         }
 
 
+def _joined(arrays: Sequence[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | None:
+    """Return the arrays as one; None if one is missing."""
+    there = [array for array in arrays if array is not None]
+    return np.concatenate(there) if len(there) == len(arrays) else None
+
+
 def _offsets(sizes: npt.NDArray[Any]) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -853,7 +840,13 @@ def known_baskets(
     """Return baskets over a catalogue for evaluation. With unknown="drop", baskets of unknown items are removed."""
     if check_unknown(unknown) == "error":
         return as_baskets(baskets, catalogue), LeftOut()
-    known, left_out = _by_label(baskets, catalogue).identified().known_to(catalogue)
+    return _without_emptied(_by_label(baskets, catalogue), catalogue)
+
+
+def _without_emptied(baskets: Baskets, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:
+    """Return the baskets that have an item of the catalogue, or had none before. Their numbers are the default ids."""
+    ids = np.arange(len(baskets)) if baskets.ids is None else baskets.ids
+    known, left_out = replace(baskets, ids=ids).known_to(catalogue)
     return known.subset(np.delete(np.arange(len(known)), left_out.emptied)), left_out
 
 

@@ -42,7 +42,7 @@ class Catalogue:
     def numbered(cls, n_items: int) -> Catalogue:
         """Return the catalogue with the labels 0, 1, ..., n_items - 1."""
         if whole_number("n_items", n_items, 0, np.inf) == 0:
-            raise InputError("the catalogue has 0 items; a model needs at least one")
+            raise InputError("the catalogue has no item; pass items= or n_items=")
         if n_items > LARGEST:
             raise InputError(
                 f"the catalogue would have the items 0 to {n_items - 1}, more than {LARGEST:,}; "

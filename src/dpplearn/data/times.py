@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -75,12 +75,6 @@ def known_times(times: Times | None) -> Times:
             "the baskets have no times; name their column with time= (--columns time=), or pass times= to from_lists"
         )
     return times
-
-
-def joined_times(parts: Sequence[Times | None]) -> Times | None:
-    """Return the times of all parts; None if some have none."""
-    there = [part for part in parts if part is not None]
-    return np.concatenate(there) if len(there) == len(parts) else None
 
 
 def _weeks(times: Times) -> npt.NDArray[Any]:
