@@ -21,15 +21,15 @@ WEIGHTED = PROBLEMS["weighted"]
 def test_the_totals_of_parts_are_those_of_the_whole() -> None:
     for baskets in PROBLEMS.values():
         parts, whole = in_parts(baskets).totals, baskets.totals
-        for name in ("n_baskets", "n_held", "n_empty", "largest", "whole", "heaviest", "mean_size", "are_counts"):
+        for name in ("n_baskets", "n_empty", "largest", "whole", "are_counts"):
             assert getattr(parts, name) == getattr(whole, name), name
         for name in ("weight", "empty_weight", "effective_number"):
             assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-12), name
         assert whole.effective_number == pytest.approx(effective_number(baskets.weights), rel=1e-12)
     baskets = Baskets.from_lists([[], [0, 1, 2], [], [1]], n_items=4, weights=[2.0, 0.5, 0.0, 1.0])
     totals = baskets.totals
-    assert (totals.n_baskets, totals.n_held, totals.n_empty, totals.largest) == (4, 4, 1, 3)
-    assert (totals.weight, totals.empty_weight, totals.whole, totals.mean_size) == (3.5, 2.0, False, 1.0)
+    assert (totals.n_baskets, totals.n_empty, totals.largest) == (4, 1, 3)
+    assert (totals.weight, totals.empty_weight, totals.whole) == (3.5, 2.0, False)
 
 
 def test_frequencies_of_parts_are_those_of_the_whole_in_the_order_of_its_items() -> None:

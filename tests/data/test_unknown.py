@@ -69,7 +69,12 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_commands_take_the_same_word(files: tuple[Path, Path]) -> None:
     model, data = files
-    for call in (("score", model, data), ("recommend", model, "--baskets", data), ("recommend", model, "new")):
+    out = data.with_name("out.csv")
+    for call in (
+        ("score", model, data),
+        ("recommend", model, "--baskets", data, "-o", out),
+        ("recommend", model, "new"),
+    ):
         refused = run(*call)
         assert refused.returncode == 1
         assert "'new'" in refused.stderr

@@ -1,4 +1,4 @@
-"""Weights that are counts: drawn from without replacement, however many they are, and w baskets in every variance."""
+"""Weights that are counts: drawn from without replacement, and w baskets in every variance."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from itertools import product
 from math import comb
 
 import numpy as np
-import pytest
 from scipy.stats import chisquare
 
 from dpplearn.data.weights import in_variance, without_replacement
 
 
-@pytest.mark.parametrize("limit", [1, 10**9])
-def test_every_set_of_baskets_is_drawn_equally_often(limit: int) -> None:
-    """By numpy, and by binomials that are put right: against Π C(w_i, x_i)/C(Σw, n), by counts."""
+def test_every_set_of_baskets_is_drawn_equally_often() -> None:
+    """Against Π C(w_i, x_i)/C(Σw, n), by counts."""
     rng, counts, n, draws = np.random.default_rng(0), np.array([3, 1, 4, 2]), 5, 5000
-    drawn = Counter(tuple(without_replacement(counts, n, rng, limit).tolist()) for _ in range(draws))
+    drawn = Counter(tuple(without_replacement(counts, n, rng).tolist()) for _ in range(draws))
     kinds = [x for x in product(*(range(w + 1) for w in counts)) if sum(x) == n]
     ways = [float(np.prod([comb(w, each) for w, each in zip(counts, x, strict=True)])) for x in kinds]
     assert set(drawn) <= set(kinds)
@@ -25,19 +23,6 @@ def test_every_set_of_baskets_is_drawn_equally_often(limit: int) -> None:
     assert chisquare(observed, np.array(ways) / comb(10, n) * draws).pvalue > 1e-3
     alike = np.full(len(kinds), draws / len(kinds))  # a wrong law, which the same test must reject
     assert chisquare(observed, alike).pvalue < 1e-9
-
-
-@pytest.mark.parametrize("total", [10**9, 3 * 10**10, 2**52])
-def test_counts_of_any_total_are_drawn_from(total: int) -> None:
-    counts = np.array([total // 2, 0, total // 4, 7, total // 4 - 7])
-    n = total // 5
-    drawn = without_replacement(counts, n, np.random.default_rng(0))
-    assert drawn.sum() == n
-    assert np.all((drawn >= 0) & (drawn <= counts))
-    deviation = np.sqrt(n * (1 - n / total) * (counts / total) * (1 - counts / total))
-    off = np.abs(drawn - n * (counts / total))
-    assert np.all(off <= 6 * deviation + 1)
-    assert off.max() > 1e-3 * deviation.max()  # drawn, and not shared out
 
 
 def test_a_count_of_w_is_w_baskets_in_a_variance_and_an_importance_of_w_is_one() -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints, Items, Seed, read_only
 from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
-from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.catalogue import Catalogue, Label, as_label
 from dpplearn.data.times import Times, as_times, cut
 from dpplearn.data.unknown import ADVICE, SHOWN, LeftOut, check_unknown
 from dpplearn.data.validate import (
@@ -542,7 +542,7 @@ class Baskets:
         rng = np.random.default_rng(rng)
         n_first = int(fraction * self.n_units + 1e-9)  # for some n, 0.7 · n is a rounding error below an integer
         if can_be_divided(self.weights):
-            first = without_replacement(self.weights.astype(np.int64), n_first, rng)
+            first = without_replacement(self.weights, n_first, rng)
             return self.weighted(first), self.weighted(self.weights - first)
         order = rng.permutation(len(self))
         return self.subset(order[:n_first]), self.subset(order[n_first:])
@@ -651,7 +651,7 @@ class Baskets:
         >>> list(Baskets.from_lists([["bib", "crib"], ["crib"], ["bib", "cot"]]).min_count(2))
         [('bib', 'crib'), ('crib',), ('bib',)]
         """
-        if isinstance(least, bool | str) or not 0 <= least < np.inf:
+        if isinstance(least, bool) or not isinstance(least, int | float | np.number) or not 0 <= least < np.inf:
             raise InputError(f"min_count is {least!r}; expected a number of baskets, 0 or more")
         counts = self.item_weights
         kept = np.flatnonzero(counts >= least)
@@ -677,7 +677,7 @@ class Baskets:
         >>> list(Baskets.from_lists([["bib", "crib"], ["crib"], ["cot"]]).of_items(["crib", "cot"]))
         [('crib',), ('crib',), ('cot',)]
         """
-        wanted = Catalogue.of(items if isinstance(items, str | bytes) else dict.fromkeys(items))
+        wanted = Catalogue.of(dict.fromkeys(map(as_label, items)) if isinstance(items, list | tuple) else items)
         places = self.catalogue.translation(wanted)
         missing = wanted.select(np.flatnonzero(places < 0))
         which = f"{len(missing)} of the {count(len(wanted), 'item')} to keep are in no basket"

@@ -53,8 +53,8 @@ class Catalogue:
     @classmethod
     def of(cls, labels: Iterable[Any]) -> Catalogue:
         """Return the catalogue of these labels, after checking that they have one type and are distinct."""
-        if isinstance(labels, str | bytes):
-            raise InputError(f"got the single string {labels!r} where a list of items was expected; write [{labels!r}]")
+        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+            raise InputError(f"got {labels!r} where a list of items was expected; write [{labels!r}]")
         labels = tuple(as_label(label) for label in labels)
         if not labels:
             raise InputError("the catalogue is empty; a model needs at least one item")

@@ -27,7 +27,7 @@ class LeftOut:
     Examples
     --------
     >>> print(LeftOut(3, 2, np.array([4]), ("crip", "cott")))
-    3 items of 2 baskets are dropped because the model does not have them (for example crip; cott)
+    dropped 3 items of 2 baskets that the model does not have (for example crip; cott); 1 basket held nothing else
     """
 
     n_items: int = 0  # counted in every basket
@@ -42,34 +42,23 @@ class LeftOut:
         `unknown` has the positions of the dropped items in `labels`, `rows` the baskets that contained them, and
         `sizes` the number of items of every basket.
         """
-        of_basket = np.bincount(rows, minlength=len(sizes))
-        of_item = np.bincount(unknown, minlength=len(labels))
+        of_basket, of_item = np.bincount(rows, minlength=len(sizes)), np.bincount(unknown, minlength=len(labels))
         most = np.argsort(-of_item, kind="stable")[: min(SHOWN, np.count_nonzero(of_item))]
-        return cls(
-            len(unknown),
-            int(np.count_nonzero(of_basket)),
-            np.flatnonzero((of_basket > 0) & (of_basket == sizes)),
-            tuple(labels[i] for i in most.tolist()),
-        )
+        emptied = np.flatnonzero((of_basket > 0) & (of_basket == sizes))
+        return cls(len(unknown), int(np.count_nonzero(of_basket)), emptied, tuple(labels[i] for i in most.tolist()))
 
     def __bool__(self) -> bool:
         return self.n_items > 0
 
     def __str__(self) -> str:
-        what = f"{count(self.n_items, 'item')} of {count(self.n_baskets, 'basket')}"
-        verb, them = ("is", "it") if self.n_items == 1 else ("are", "them")
-        return f"{what} {verb} dropped because the model does not have {them} (for example {contents(self.examples)})"
-
-    @property
-    def and_emptied(self) -> str:
-        """The summary if baskets that contained nothing else are dropped, too."""
-        n = len(self.emptied)
-        return f"{self}, and {count(n, 'basket')} of nothing else" if n else str(self)
+        what = f"{count(self.n_items, 'item')} of {count(self.n_baskets, 'basket')} that the model does not have"
+        emptied = f"; {count(len(self.emptied), 'basket')} held nothing else" if len(self.emptied) else ""
+        return f"dropped {what} (for example {contents(self.examples)}){emptied}"
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The summary as a list of remarks, empty if nothing was dropped."""
-        return (f"{self.and_emptied}.",) if self else ()
+        return (f"{self}.",) if self else ()
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -73,24 +73,26 @@ def as_basket(number: int, basket: Any) -> list[Any]:
 
 def pairs_of_matrix(matrix: Any, items: Sequence[Label] | None) -> Pairs:
     """Return the pairs at which a matrix of zeros and ones is 1."""
-    from scipy.sparse import coo_array
+    from scipy.sparse import csr_array
 
     if items is None and hasattr(matrix, "columns"):
         items = list(matrix.columns)
     try:
-        entries = coo_array(matrix if hasattr(matrix, "tocoo") else np.asarray(matrix), copy=True)
+        entries = csr_array(matrix if hasattr(matrix, "tocoo") else np.asarray(matrix), copy=True)
     except (TypeError, ValueError):
         raise InputError("expected a matrix of the numbers 0 and 1, (baskets, items)") from None
-    if entries.ndim != 2 or (items is not None and len(items) != entries.shape[1]):
-        named = "" if items is None else f", with the {len(items)} items that are named"
-        raise InputError(f"got an array of shape {entries.shape}; expected (baskets, items){named}")
+    if entries.ndim != 2:
+        raise InputError(f"got an array of shape {entries.shape}; expected (baskets, items)")
+    catalogue = Catalogue.of(items) if items is not None else Catalogue.numbered(entries.shape[1])
+    if len(catalogue) != entries.shape[1]:
+        raise InputError(f"the matrix has {entries.shape[1]} columns, but items names {len(catalogue)}")
     entries.sum_duplicates()  # a double 1 shows as 2
     entries.eliminate_zeros()
+    found: Any = entries.tocoo()
     wrong = entries.data[entries.data != 1]
     if wrong.size:
         raise InputError(f"the matrix holds {wrong[0]}; expected 0 and 1 (binarise counts with matrix > 0)")
-    catalogue = Catalogue.of(items) if items is not None else Catalogue.numbered(entries.shape[1])
-    return entries.row.astype(np.int64), entries.col.astype(np.int64), entries.shape[0], catalogue
+    return found.row.astype(np.int64), found.col.astype(np.int64), found.shape[0], catalogue
 
 
 def as_array(values: Any) -> npt.NDArray[Any]:
@@ -113,14 +115,13 @@ def all_integers(flat: list[Any]) -> bool:
 
 def look_up(flat: list[Any], rows: Ints, catalogue: Catalogue) -> Ints:
     """Return the positions of labels in the catalogue. The error about an unknown one names its basket."""
-    positions: dict[Any, int] = {}
-    for place, label in enumerate(flat):
-        if label not in positions:
-            try:
-                positions[label] = catalogue.position(label)
-            except InputError as unknown:
-                raise InputError(f"basket {rows[place]}: {unknown}") from None
-    return np.array([positions[label] for label in flat], dtype=np.int64)
+    positions: dict[Any, int] = dict.fromkeys(flat, 0)
+    for label in positions:
+        try:
+            positions[label] = catalogue.position(label)
+        except InputError as unknown:
+            raise InputError(f"basket {rows[flat.index(label)]}: {unknown}") from None
+    return np.fromiter(map(positions.__getitem__, flat), np.int64, len(flat))
 
 
 def as_rows(rows: npt.ArrayLike, n_baskets: int) -> Ints:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpplearn.data.baskets import Baskets
 
 MAX_EXACT = 2**53  # the largest sum of counts that is exact
-MAX_HYPERGEOMETRIC = 10**9  # the limit of numpy's multivariate hypergeometric distribution
+MAX_DIVIDED = 10**9  # the limit of numpy's multivariate hypergeometric distribution
 
 
 def are_counts(weights: Floats) -> bool:
@@ -38,25 +38,12 @@ def in_variance(weights: Floats) -> Floats:
 
 def can_be_divided(weights: Floats) -> bool:
     """Return whether some weight is a count above 1, so that a split can divide it."""
-    return are_counts(weights) and bool(np.any(weights > 1))
+    return are_counts(weights) and bool(np.any(weights > 1)) and weights.sum() < MAX_DIVIDED
 
 
-def without_replacement(counts: Ints, n: int, rng: np.random.Generator, limit: int = MAX_HYPERGEOMETRIC) -> Ints:
-    """Return how many of each kind are among n baskets drawn at random: multivariate hypergeometric, of any total.
-
-    Binomials with the same probability, given their sum m, are such a draw of m. A further draw removes what is above
-    n, or adds what is missing.
-    """
-    if not n:
-        return np.zeros_like(counts)
-    total = int(counts.sum())
-    if total < limit:
-        return np.asarray(rng.multivariate_hypergeometric(counts, n, method="marginals"))
-    about = rng.binomial(counts, n / total)
-    missing = n - int(about.sum())
-    if missing < 0:
-        return about - without_replacement(about, -missing, rng, limit)
-    return about + without_replacement(counts - about, missing, rng, limit)
+def without_replacement(counts: Floats, n: int, rng: np.random.Generator) -> Ints:
+    """Return how many of each kind are among n baskets drawn at random."""
+    return np.asarray(rng.multivariate_hypergeometric(counts.astype(np.int64), n, method="marginals"))
 
 
 def fold_weights(weights: Floats, n: int, rng: np.random.Generator) -> Floats:
@@ -64,57 +51,47 @@ def fold_weights(weights: Floats, n: int, rng: np.random.Generator) -> Floats:
     if not can_be_divided(weights):
         fold_of = rng.permutation(len(weights)) % n
         return np.where(fold_of == np.arange(n)[:, None], weights, 0)
-    left, found = weights.astype(np.int64), np.empty((n, len(weights)))
+    left, found = weights.copy(), np.empty((n, len(weights)))
     for fold in range(n):
         found[fold] = without_replacement(left, -(-int(left.sum()) // (n - fold)), rng)
-        left -= found[fold].astype(np.int64)
+        left -= found[fold]
     return found
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over baskets, which add up over parts. Baskets of weight 0 count only in `n_baskets` and `n_held`."""
+    """Sums over baskets, which add up over parts. Baskets of weight 0 count only in `n_baskets` and `largest`."""
 
     n_baskets: int
-    n_held: int  # items, each as often as it is held
     n_empty: int
-    largest: int  # items of one basket, whatever its weight
+    largest: int  # items of one basket
     weight: float
     empty_weight: float
     whole: bool  # whether every weight is a whole number
-    heaviest: float  # the largest weight
-    squares: float  # Σ (w / heaviest)²; plain squares may underflow or overflow
+    log_squares: float  # log Σ w²: squares may underflow or overflow
 
     @classmethod
     def of(cls, sets: Baskets) -> Totals:
         weights, empty = sets.weights, sets.sizes == 0
-        heaviest = float(weights.max(initial=0.0))
-        relative = weights / heaviest if heaviest > 0 else weights
         return cls(
             n_baskets=len(weights),
-            n_held=len(sets.indices),
             n_empty=int((empty & (weights > 0)).sum()),
             largest=int(sets.sizes.max(initial=0)),
             weight=sets.total_weight,
             empty_weight=float(weights[empty].sum()),
             whole=bool(np.all(weights == np.round(weights))),
-            heaviest=heaviest,
-            squares=float((relative**2).sum()),
+            log_squares=float(np.logaddexp.reduce(2 * np.log(weights[weights > 0]), initial=-np.inf)),
         )
 
     def __add__(self, other: Totals) -> Totals:
-        heaviest = max(self.heaviest, other.heaviest)
-        scaled = [each.squares * (each.heaviest / heaviest) ** 2 if heaviest else 0.0 for each in (self, other)]
         return Totals(
             self.n_baskets + other.n_baskets,
-            self.n_held + other.n_held,
             self.n_empty + other.n_empty,
             max(self.largest, other.largest),
             self.weight + other.weight,
             self.empty_weight + other.empty_weight,
             self.whole and other.whole,
-            heaviest,
-            sum(scaled),
+            float(np.logaddexp(self.log_squares, other.log_squares)),
         )
 
     @property
@@ -125,11 +102,6 @@ class Totals:
         return self.weight
 
     @property
-    def mean_size(self) -> float:
-        """Items per basket."""
-        return self.n_held / self.n_baskets
-
-    @property
     def are_counts(self) -> bool:
         """Whether the weights are numbers of baskets."""
         return self.whole and self.weight < MAX_EXACT
@@ -137,7 +109,7 @@ class Totals:
     @property
     def effective_number(self) -> float:
         """The number of baskets that the weights are worth: their sum if they are counts, else (Σw)²/Σw². [Kish65]"""
-        return self.weight if self.are_counts else (self.weight / self.heaviest) ** 2 / self.squares
+        return self.weight if self.are_counts else float(np.exp(2 * np.log(self.weight) - self.log_squares))
 
 
 def item_weights(sets: Baskets) -> Floats:

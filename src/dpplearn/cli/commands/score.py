@@ -80,7 +80,7 @@ def score(
         "unknown": dropped.to_dict(),
         "over_time": [each.to_dict() for each in periods],
     }
-    unknown_items = f"Unknown items: {dropped.and_emptied}." if dropped else ""
+    unknown_items = f"Unknown items: {dropped}." if dropped else ""
     parts = [unknown_items, *result.tables(), *(table for each in periods for table in each.tables())]
     files = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
     write(Report(values, parts), display, **files, output=None if output is None else str(output))
