@@ -740,17 +740,22 @@ class Baskets:
         Examples
         --------
         >>> known, left_out = Baskets.from_lists([["bib", "crib"], ["crib"]]).known_to(Catalogue.of(["bib"]))
-        >>> list(known), left_out.n_items, left_out.emptied.tolist()
-        ([('bib',), ()], 2, [1])
+        >>> list(known), left_out.n_items, left_out.n_emptied
+        ([('bib',), ()], 2, 1)
         """
         if catalogue is self.catalogue or catalogue == self.catalogue:
             return self, LeftOut()
         position = catalogue.translation(self.catalogue)[self.indices]
         rows = np.repeat(np.arange(len(self)), self.sizes)
-        known = position >= 0
-        left_out = LeftOut.of(self.indices[~known], rows[~known], self.sizes, self.items)
+        there = position >= 0
         own = self.weights, self.ids, self.times
-        return Baskets.from_pairs(rows[known], position[known], len(self), catalogue, *own), left_out
+        known = Baskets.from_pairs(rows[there], position[there], len(self), catalogue, *own)
+        if there.all():
+            return known, LeftOut()
+        missing, n_missing = np.unique(self.indices[~there], return_counts=True)
+        most = missing[np.argsort(-n_missing, kind="stable")[:SHOWN]]
+        changed, emptied = known.sizes < self.sizes, (known.sizes == 0) & (self.sizes > 0)
+        return known, LeftOut(int(n_missing.sum()), int(changed.sum()), int(emptied.sum()), self.catalogue.select(most))
 
     # Other forms.
 
@@ -847,7 +852,7 @@ def _without_emptied(baskets: Baskets, catalogue: Catalogue) -> tuple[Baskets, L
     """Return the baskets that have an item of the catalogue, or had none before. Their numbers are the default ids."""
     ids = np.arange(len(baskets)) if baskets.ids is None else baskets.ids
     known, left_out = replace(baskets, ids=ids).known_to(catalogue)
-    return known.subset(np.delete(np.arange(len(known)), left_out.emptied)), left_out
+    return known.subset((known.sizes > 0) | (baskets.sizes == 0)), left_out
 
 
 def _by_label(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue) -> Baskets:

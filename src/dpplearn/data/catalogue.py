@@ -44,10 +44,7 @@ class Catalogue:
         if whole_number("n_items", n_items, 0, np.inf) == 0:
             raise InputError("the catalogue has no item; pass items= or n_items=")
         if n_items > LARGEST:
-            raise InputError(
-                f"the catalogue would have the items 0 to {n_items - 1}, more than {LARGEST:,}; "
-                "if these integers are labels and not positions, pass the labels that occur as items="
-            )
+            raise InputError(f"there would be {n_items} items; if integers are labels, pass those that occur as items=")
         return cls(tuple(range(n_items)))
 
     @classmethod
@@ -58,13 +55,13 @@ class Catalogue:
         labels = tuple(as_label(label) for label in labels)
         if not labels:
             raise InputError("the catalogue is empty; a model needs at least one item")
-        if len({type(label) for label in labels}) > 1:
-            name = next(label for label in labels if isinstance(label, str))
-            number = next(label for label in labels if isinstance(label, int))
-            raise InputError(f"items are both names ({name!r}) and integers ({number}); make them all strings")
-        twice = [label for label, count in Counter(labels).items() if count > 1]
-        if twice:
-            raise InputError(f"item {twice[0]!r} is listed twice; labels must be distinct")
+        first = {type(label): label for label in reversed(labels)}
+        if len(first) > 1:
+            raise InputError(
+                f"items are both names ({first[str]!r}) and integers ({first[int]}); make them all strings"
+            )
+        if len(set(labels)) < len(labels):
+            raise InputError(f"item {Counter(labels).most_common(1)[0][0]!r} is listed twice; labels must be distinct")
         return cls(labels)
 
     @classmethod
@@ -97,12 +94,10 @@ class Catalogue:
         """Return the positions of distinct labels."""
         if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
             raise InputError(f"got the single item {labels!r} where a list of items was expected; write [{labels!r}]")
-        labels = list(labels)
-        found = [self.position(label) for label in labels]
-        if len(set(found)) < len(found):
-            position, times = Counter(found).most_common(1)[0]
-            raise InputError(f"item {self.labels[position]!r} is named {times} times; name it once")
-        return np.array(found, dtype=np.int64)
+        found = np.array([self.position(label) for label in labels], dtype=np.int64)
+        if len(set(found.tolist())) < len(found):
+            raise InputError(f"item {self.labels[np.bincount(found).argmax()]!r} is named twice; name it once")
+        return found
 
     def select(self, positions: npt.NDArray[np.integer[Any]] | Sequence[int]) -> tuple[Label, ...]:
         """Return the labels at these positions."""

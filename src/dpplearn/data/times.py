@@ -24,40 +24,30 @@ UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1
 def as_time(value: Any) -> Time:
     """Return a date, a time or a Unix timestamp as a datetime in UTC. Values without a time zone are in UTC."""
     try:
-        found = _from_text(value.strip()) if isinstance(value, str) else _from_value(value)
+        found: Any = _parsed(value.strip()) if isinstance(value, str) else value
+        if isinstance(found, datetime) and found.tzinfo is not None:
+            found = found.astimezone(UTC).replace(tzinfo=None)
+        if not isinstance(found, date | np.datetime64):
+            seconds = float(found) / (1e3 if found >= MIN_UNIX_MILLISECONDS else 1)
+            found = np.datetime64(round(seconds * 1e6) if found >= MIN_UNIX_TIME else "NaT", "us")
+        found = np.datetime64(found, "us")
     except (OverflowError, TypeError, ValueError):
-        found = None
-    if found is None or np.isnat(found):
+        found = np.datetime64("NaT")
+    if np.isnat(found):
         raise InputError(f"the time is {value!r}; {EXPECTED}")
     return found
 
 
-def _from_text(text: str) -> Time | None:
+def _parsed(text: str) -> datetime | float:
     try:
-        return _from_value(datetime.fromisoformat(text))
+        return datetime.fromisoformat(text)
     except ValueError:
-        return _from_value(float(text))
-
-
-def _from_value(value: Any) -> Time | None:
-    if isinstance(value, np.datetime64):
-        return value.astype("datetime64[us]")
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        value = value.astimezone(UTC).replace(tzinfo=None)
-    if isinstance(value, date):
-        return np.datetime64(value, "us")
-    seconds = float(value) / (1e3 if value >= MIN_UNIX_MILLISECONDS else 1)
-    return np.datetime64(round(seconds * 1e6), "us") if value >= MIN_UNIX_TIME else None
+        return float(text)
 
 
 def as_times(values: Any, n_baskets: int) -> Times:
     """Return one datetime per basket."""
-    found = []
-    for number, value in enumerate(values):
-        try:
-            found.append(as_time(value))
-        except InputError as error:
-            raise InputError(f"basket {number}: {error}") from None
+    found = list(map(as_time, values))
     if len(found) != n_baskets:
         raise InputError(f"there are {len(found)} times, but {n_baskets} baskets; expected one per basket")
     return np.array(found, dtype="datetime64[us]")

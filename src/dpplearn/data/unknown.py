@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from dpplearn.arrays import NO_ITEMS, Ints
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.utils.text import contents, count
@@ -20,39 +16,27 @@ ADVICE = "(unknown='drop', or --unknown drop, ignores such items)"
 SHOWN = 3  # examples
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LeftOut:
     """The items of baskets that were dropped because a catalogue does not have them.
 
     Examples
     --------
-    >>> print(LeftOut(3, 2, np.array([4]), ("crip", "cott")))
+    >>> print(LeftOut(3, 2, 1, ("crip", "cott")))
     dropped 3 items of 2 baskets that the model does not have (for example crip; cott); 1 basket held nothing else
     """
 
     n_items: int = 0  # counted in every basket
     n_baskets: int = 0
-    emptied: Ints = field(default_factory=lambda: NO_ITEMS)  # the numbers of the baskets that held nothing else
+    n_emptied: int = 0  # baskets that held nothing else
     examples: tuple[Label, ...] = ()  # the most frequent of the items
-
-    @classmethod
-    def of(cls, unknown: npt.NDArray[np.integer[Any]], rows: Ints, sizes: Ints, labels: tuple[Label, ...]) -> LeftOut:
-        """Return the summary of dropped items.
-
-        `unknown` has the positions of the dropped items in `labels`, `rows` the baskets that contained them, and
-        `sizes` the number of items of every basket.
-        """
-        of_basket, of_item = np.bincount(rows, minlength=len(sizes)), np.bincount(unknown, minlength=len(labels))
-        most = np.argsort(-of_item, kind="stable")[: min(SHOWN, np.count_nonzero(of_item))]
-        emptied = np.flatnonzero((of_basket > 0) & (of_basket == sizes))
-        return cls(len(unknown), int(np.count_nonzero(of_basket)), emptied, tuple(labels[i] for i in most.tolist()))
 
     def __bool__(self) -> bool:
         return self.n_items > 0
 
     def __str__(self) -> str:
         what = f"{count(self.n_items, 'item')} of {count(self.n_baskets, 'basket')} that the model does not have"
-        emptied = f"; {count(len(self.emptied), 'basket')} held nothing else" if len(self.emptied) else ""
+        emptied = f"; {count(self.n_emptied, 'basket')} held nothing else" if self.n_emptied else ""
         return f"dropped {what} (for example {contents(self.examples)}){emptied}"
 
     @property
@@ -61,12 +45,7 @@ class LeftOut:
         return (f"{self}.",) if self else ()
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "n_items": self.n_items,
-            "n_baskets": self.n_baskets,
-            "n_emptied": len(self.emptied),
-            "examples": list(self.examples),
-        }
+        return {**asdict(self), "examples": list(self.examples)}
 
     def warn(self) -> None:
         if self:

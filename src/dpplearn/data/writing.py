@@ -35,24 +35,16 @@ def result_table(name: str, columns_match: Callable[[tuple[str, ...]], bool]) ->
 
 def _column_names(path: Path) -> tuple[str, ...]:
     """Return the column names of a table in the format of its ending; none if it does not have that format."""
-    if FORMATS[path.suffix.lower()] == PARQUET:
-        return _parquet_names(path)
-    with open(path, "rb") as file:
-        line = file.readline(MAX_HEADER_BYTES)
-    try:
-        text = line.decode()
-        return tuple(json.loads(text).keys() if path.suffix.lower() == ".jsonl" else next(csv.reader([text])))
-    except (ValueError, AttributeError, csv.Error):  # not UTF-8, not JSON, no JSON object, no line of CSV
-        return ()
-
-
-def _parquet_names(path: Path) -> tuple[str, ...]:
     import duckdb
 
     try:
-        with duckdb.connect() as connection:
-            return parquet_names(connection, str(path))
-    except duckdb.Error:
+        if FORMATS[path.suffix.lower()] == PARQUET:
+            with duckdb.connect() as connection:
+                return parquet_names(connection, str(path))
+        with open(path, "rb") as file:
+            text = file.readline(MAX_HEADER_BYTES).decode()
+        return tuple(json.loads(text) if path.suffix.lower() == ".jsonl" else next(csv.reader([text])))
+    except (duckdb.Error, ValueError, TypeError, StopIteration, csv.Error):  # not a table of this format
         return ()
 
 
