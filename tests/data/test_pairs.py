@@ -29,8 +29,10 @@ def by_hand(baskets: Baskets) -> dict[tuple[int, ...], float]:
 @given(strategies.baskets())
 def test_pairs_are_those_of_plain_counting_whatever_is_looked_at_together(baskets: Baskets) -> None:
     expected = by_hand(baskets)
-    for at_once in (1, 5, 1000):
-        found = pair_counts(baskets, 10**9, batch_size=at_once)
+    for batch_size in (1, 5, 1000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("dpplearn.data.pairs.BATCH_SIZE", batch_size)
+            found = pair_counts(baskets, 10**9)
         assert list(map(tuple, found.pairs.tolist())) == list(expected)
         np.testing.assert_allclose(found.weights, list(expected.values()), rtol=1e-12)
         assert found.least == 0

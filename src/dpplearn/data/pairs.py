@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -71,6 +70,10 @@ class Cooccurrence:
     @property
     def _at_most(self) -> Floats:
         return np.where(self.observed == 0, self.missed, self.observed)
+
+    def take(self, rows: Ints) -> Cooccurrence:
+        """Return the counts of some pairs."""
+        return Cooccurrence(self.observed[rows], self.expected[rows], self.missed)
 
     def interval(self) -> tuple[Floats, Floats]:
         """Return the confidence interval of observed/expected."""
@@ -175,31 +178,19 @@ class PairTests:
         """Pairs that co-occur significantly more often than expected under independence."""
         return np.asarray(self.significant & (self.counts.observed > self.counts.expected))
 
-    @cached_property
-    def bounds(self) -> tuple[Floats, Floats]:
-        """The intervals of observed/expected, each (n_pairs,)."""
-        return self.counts.interval()
-
     def most_certain(self, above: bool) -> Ints:
         """Return the rows of significant pairs on one side of 1, by the end of the interval that is nearer to 1."""
-        low, high = self.bounds
         rows = np.flatnonzero(self.more if above else self.fewer)
-        return rows[np.argsort((-low if above else high)[rows], kind="stable")]
+        low, high = self.counts.take(rows).interval()
+        return rows[np.argsort(-low if above else high, kind="stable")]
 
     def records(self, rows: Ints, labels: tuple[Label, ...], lift: Floats | None = None) -> list[Pair]:
         """Return rows as records; `lift` of each row replaces observed/expected."""
-        counts, (low, high) = self.counts, self.bounds
-        p = Cooccurrence(counts.observed[rows], counts.expected[rows], counts.missed).p()
-        columns = (
-            counts.lift[rows] if lift is None else lift,
-            *(column[rows] for column in (counts.observed, counts.expected, low, high)),
-            p,
-        )
+        chosen = self.counts.take(rows)
+        lift = chosen.lift if lift is None else lift
+        numbers = np.column_stack([lift, chosen.observed, chosen.expected, *chosen.interval(), chosen.p()]).tolist()
         pairs = self.pairs[rows].tolist()
-        return [
-            Pair(labels[i], labels[j], *numbers)
-            for (i, j), numbers in zip(pairs, np.column_stack(columns).tolist(), strict=True)
-        ]
+        return [Pair(labels[i], labels[j], *row) for (i, j), row in zip(pairs, numbers, strict=True)]
 
 
 def pair_tests(baskets: Baskets, level: float = FDR_LEVEL, max_pairs: int = MAX_PAIRS) -> PairTests:
@@ -263,7 +254,7 @@ def count_tests(
     return PairTests(np.stack(np.divmod(keys, n_items), axis=1), found, rejected, n_possible, nonempty)
 
 
-def pair_counts(baskets: AnyBaskets, most: int, *, batch_size: int = BATCH_SIZE) -> PairCounts:
+def pair_counts(baskets: AnyBaskets, most: int) -> PairCounts:
     """Return the pairs that occur in baskets of positive weight, and the weight of these baskets.
 
     Parameters
@@ -272,8 +263,6 @@ def pair_counts(baskets: AnyBaskets, most: int, *, batch_size: int = BATCH_SIZE)
         For parts, a table of all pairs of items is needed.
     most : int
         Maximum number of pairs. If there are more, pairs that co-occurred once are left out, then twice, and so on.
-    batch_size : int
-        Number of co-occurrences in memory.
 
     Examples
     --------
@@ -281,23 +270,17 @@ def pair_counts(baskets: AnyBaskets, most: int, *, batch_size: int = BATCH_SIZE)
     >>> found.pairs.tolist(), found.weights.tolist()
     ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
     """
-    kept: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
-    least = 0.0
-    batches = _of_table(baskets.pair_weights) if isinstance(baskets, Parts) else _counted(baskets, batch_size)
-    for keys, weights in batches:
-        kept.append(_at_least(keys, weights, least))
-        while sum(len(each) for each, _ in kept) > most:
+    keys, weights, least = np.zeros(0, np.int64), np.zeros(0), 0.0
+    for batch in _of_table(baskets.pair_weights) if isinstance(baskets, Parts) else _counted(baskets):
+        keys, weights = (np.concatenate(each) for each in zip((keys, weights), batch, strict=True))
+        kept = (weights > 0) & (weights >= least)
+        while np.count_nonzero(kept) > most:
             least = max(2.0, least + 1)
-            kept = [_at_least(*each, least) for each in kept]
-    keys, weights = (np.concatenate(column) for column in zip(*kept, strict=True))
+            kept = weights >= least
+        keys, weights = keys[kept], weights[kept]
     pairs = np.empty((len(keys), 2), np.int32)
     np.divmod(keys, baskets.n_items, out=(pairs[:, 0], pairs[:, 1]), casting="unsafe")
     return PairCounts(pairs, weights, least)
-
-
-def _at_least(keys: Ints, weights: Floats, least: float) -> tuple[Ints, Floats]:
-    there = (weights > 0) & (weights >= least)
-    return (keys, weights) if there.all() else (keys[there], weights[there])
 
 
 def _of_table(counts: Floats) -> Iterator[tuple[Ints, Floats]]:
@@ -306,14 +289,14 @@ def _of_table(counts: Floats) -> Iterator[tuple[Ints, Floats]]:
     yield keys, counts.ravel()[keys]
 
 
-def _counted(baskets: Baskets, batch_size: int) -> Iterator[tuple[Ints, Floats]]:
+def _counted(baskets: Baskets) -> Iterator[tuple[Ints, Floats]]:
     """Yield keys first · n_items + second of pairs and the weight of each, for one range of first items at a time."""
     from scipy.sparse import triu
 
     n = baskets.n_items
     holders, weighted = incidence(baskets).T.tocsr(), incidence(baskets, weighted=True)
     work = np.cumsum(holders @ baskets.sizes)  # co-occurrences of the items up to each
-    starts = np.unique(np.searchsorted(work, np.arange(0, work[-1], batch_size)))
+    starts = np.unique(np.searchsorted(work, np.arange(0, work[-1], BATCH_SIZE)))
     for start, stop in pairwise([*starts.tolist(), n]):
         found = triu(holders[start:stop] @ weighted, start + 1, format="csr")
         found.sort_indices()

@@ -160,7 +160,7 @@ def _most_certain(model: SetModel, tests: PairTests, k: int, *, above: bool) -> 
         rows = rows[tests.counts.observed[rows] >= (MIN_COUNT_OF_MANY if above else 0)][:MAX_LOOKED_UP]
     first, second = tests.pairs[rows].T
     lift = _lifts(model, first, second)
-    low, high = (each[rows] for each in tests.bounds)  # NaN without counts
+    low, high = tests.counts.take(rows).interval()  # NaN without counts
     certain = np.fmin(lift, low) if above else -np.fmax(lift, high)
     best = np.lexsort((second, first, -certain))
     best = best[certain[best] - (1 if above else -1) > LIFT_ROUNDING][:k]
