@@ -309,30 +309,21 @@ class Fit:
         return None if validation is None else replace(self.problem, baskets=validation).log_likelihood
 
     def result(self) -> FitResult[Any]:
-        """Run the learner, and return the best model."""
+        """Run the learner from every start, or until a run ends the fit, and return the best model."""
+        runs: list[Run] = []
         if self.task.shrinkage == 1:
             kernel = independent(self.problem.baskets, smoothing=SMOOTHING, nonempty=self.problem.nonempty)
             best = self._run_at(kernel, INDEPENDENT, Stop.CLOSED_FORM, [])
             runs, finished = [best], Finished(kernel, {"shrinkage": 1.0})
         else:
-            runs = self._runs()
+            while len(runs) < self.task.restarts and not (runs and runs[-1].stop in ENDS_THE_FIT):
+                runs.append(self._one_run(len(runs)))
             best = max(runs, key=lambda run: run.score)  # the first of equally good ones
-            if runs[-1].stop in ENDS_THE_FIT or len(runs) < self.task.restarts:
-                best = replace(best, stop=Stop.CALLBACK if runs[-1].stop is Stop.CALLBACK else Stop.MAX_SECONDS)
-            best = self._not_worse(best)
+            best = self._not_worse(replace(best, stop=runs[-1].stop) if runs[-1].stop in ENDS_THE_FIT else best)
             finished = self._finished(best)
         assert best.stop is not None
         model = self._measured(self._model(best, finished, len(runs)))
         return FitResult(model, best.history, best.stop, tuple(map(Restart.of, runs)), finished.quality)
-
-    def _runs(self) -> list[Run]:
-        """Run the learner from every start, or until a run or the time limit ends the fit."""
-        runs: list[Run] = []
-        for number in range(self.task.restarts):
-            runs.append(self._one_run(number))
-            if runs[-1].stop in ENDS_THE_FIT or self.clock() >= self.task.limits.max_seconds:
-                break
-        return runs
 
     def _one_run(self, number: int) -> Run:
         name, start = self._start(number)

@@ -39,36 +39,32 @@ class Segments:
         return cls(weights, ScaledDPPs(log_odds, LowRank(Z, core[None])))
 
     @classmethod
-    def over_items(cls, model: SetModel, baskets: AnyBaskets, new_log_odds: Floats) -> Segments:
-        """Return the segments of a mixture over the items of the baskets, matched by label.
+    def adapted(
+        cls,
+        model: SetModel,
+        baskets: AnyBaskets,
+        n: int,
+        new_log_odds: Floats,
+        noise: float,
+        rng: np.random.Generator,
+    ) -> Segments:
+        """Return n segments of a mixture over the items of the baskets, matched by label.
 
-        New items start independent of all others, with the same log-odds in every segment.
+        They are those of largest weight, or all with additional random variants of them. New items start independent of
+        all others, with the same log-odds in every segment.
         """
         distribution, here = model.distribution, positions_in(model.catalogue, baskets)  # −1 where an item is new
         components: Any = distribution.components
         if not hasattr(components, "interaction"):
             raise InputError("start is a mixture of given models; `fit_weights` learns the weights of these")
-        log_odds = np.where(here >= 0, components.log_odds[:, here], new_log_odds)
-        interaction = components.interaction.extend(1).keep(here)  # the last item does not interact
-        return cls(softmax(distribution.log_mass), ScaledDPPs(log_odds, interaction))
-
-    def with_segments(self, n: int, noise: float, rng: np.random.Generator) -> Segments:
-        """Return the n segments of largest weight, or all with additional random variants of them."""
-        order = np.arange(n) if self.n_segments == n else np.argsort(-self.weights, kind="stable")
-        chosen = order[np.arange(n) % len(order)]
-        log_odds = self.log_odds[chosen].astype(float)
-        new = np.arange(n) >= len(order)
-        log_odds[new] += noise * rng.standard_normal((np.count_nonzero(new), self.n_items))
-        share = self.weights[chosen] / np.bincount(chosen, minlength=len(order))[chosen]
-        return Segments(share / share.sum(), ScaledDPPs(log_odds, self.components.interaction.take(chosen)))
-
-    @property
-    def n_segments(self) -> int:
-        return self.components.m
-
-    @property
-    def n_items(self) -> int:
-        return self.components.n_items
+        weights = softmax(distribution.log_mass)
+        order = np.arange(n) if len(weights) == n else np.argsort(-weights, kind="stable")
+        chosen, new = order[np.arange(n) % len(order)], np.arange(n) >= len(order)
+        log_odds = np.where(here >= 0, components.log_odds[:, here], new_log_odds)[chosen].astype(float)
+        log_odds[new] += noise * rng.standard_normal((np.count_nonzero(new), baskets.n_items))
+        share = weights[chosen] / np.bincount(chosen, minlength=len(order))[chosen]
+        interaction = components.interaction.extend(1).keep(here).take(chosen)  # the last item does not interact
+        return cls(share / share.sum(), ScaledDPPs(log_odds, interaction))
 
     @property
     def log_odds(self) -> npt.NDArray[Any]:
@@ -78,12 +74,6 @@ class Segments:
     def X(self) -> Floats:
         """The interaction as one dense matrix: shared, or the mean over segments."""
         return np.asarray(self.components.interaction.X.mean(axis=0))
-
-    @property
-    def factors(self) -> LowRank | None:
-        """The interaction if it is low-rank and shared."""
-        interaction = self.components.interaction
-        return interaction if isinstance(interaction, LowRank) and interaction.g == 1 else None
 
 
 Kernel = SpectralDPP | Segments | SetDistribution

@@ -22,6 +22,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.interaction import (
+    LowRank,
     Singles,
     absorbed_core,
     minor_gradient,
@@ -156,18 +157,18 @@ class LowRankProblem(Problem):
 
     def adapted(self, model: Mixture, rng: np.random.Generator) -> Segments:
         """Return the segments of a model; where it has other columns than wanted, Z is random."""
-        kernel = Segments.over_items(model, self.baskets, _logit(self.frequencies))
-        kernel = kernel.with_segments(self.segments, VARIANT_NOISE, rng)
-        known = kernel.factors
-        if known is not None and np.array_equal(known.core[0], self.core):
+        common = _logit(self.frequencies)
+        kernel = Segments.adapted(model, self.baskets, self.segments, common, VARIANT_NOISE, rng)
+        known = kernel.components.interaction
+        if isinstance(known, LowRank) and np.array_equal(known.core, self.core[None]):
             return Segments.low_rank(kernel.weights, kernel.log_odds, known.Z, self.core)
         return self.segments_of(kernel.weights, kernel.log_odds, self.random_Z(rng))
 
     def start_from(self, kernel: Segments) -> LowRankState:
         """Return the state with the segments of a kernel, which are not learned alone if some items interact."""
-        assert kernel.factors is not None  # as `adapted` returns it
+        interaction: Any = kernel.components.interaction
         passes, columns = (EM_PASSES, self.columns) if len(self.active) else (0, 0)
-        return LowRankState.first(kernel.weights, kernel.log_odds, passes, kernel.factors.Z[self.active, :columns])
+        return LowRankState.first(kernel.weights, kernel.log_odds, passes, interaction.Z[self.active, :columns])
 
     def resumed(self, schedule: Arrays) -> LowRankState | None:
         same_columns = schedule["columns"].tolist() == [self.repelling, self.attracting]

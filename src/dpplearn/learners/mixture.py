@@ -250,7 +250,7 @@ class MixtureProblem(Problem):
 
     def objective(self, kernel: Segments) -> float:
         n = self.baskets.n_items
-        whole = replace(self, segments=kernel.n_segments, rank=n, attraction=True)  # with room for any kernel
+        whole = replace(self, segments=len(kernel.weights), rank=n, attraction=True)  # with room for any kernel
         return whole.value_and_gradient(Parameters.from_kernel(kernel, n, attraction=True).flat())[0]
 
     def initial(self, name: str, rng: np.random.Generator) -> tuple[Parameters, bool]:
@@ -263,8 +263,7 @@ class MixtureProblem(Problem):
         return Parameters(independent_log_odds(self) / 2, theta, U, A, np.zeros(m)), True
 
     def adapted(self, model: Mixture, rng: np.random.Generator) -> Segments:
-        kernel = Segments.over_items(model, self.baskets, independent_log_odds(self))
-        return kernel.with_segments(self.segments, NOISE, rng)
+        return Segments.adapted(model, self.baskets, self.segments, independent_log_odds(self), NOISE, rng)
 
     def start_from(self, kernel: Segments) -> tuple[Parameters, bool]:
         return Parameters.from_kernel(kernel, self.rank, attraction=self.attraction), False

@@ -80,11 +80,6 @@ class Restart:
         seconds = run.entry.seconds - run.entries[0].seconds
         return cls(run.start, run.entry.log_likelihood, run.n_iter, seconds, run.stop)
 
-    def cells(self) -> tuple[str, ...]:
-        """Return the values as text, for a table."""
-        stop = self.stop.name.lower().replace("_", " ")
-        return self.start, number(self.log_likelihood, 6), count(self.n_iter), number(self.seconds, 2), stop
-
 
 @dataclass(frozen=True, repr=False)
 class FitResult(Generic[Model]):
@@ -194,24 +189,20 @@ class FitResult(Generic[Model]):
             Held-out baskets to compare the model with independent items on.
         """
         report = self.to_dict(test)
-        parts = {name: report[name] for name in ("train", "test") if report[name] is not None}
-        yield Facts("Fit", list(_facts(report)))
-        yield TextTable(
-            "Mean log-likelihood per basket, and gain over independent items",
-            BASELINE,
-            ["", "baskets>", "gain>", "model>", "independent items>"],
-            [(name, *_cells(each)) for name, each in parts.items()],
-        )
+        rows, remarks = [], []
+        for name in ("train", "test") if test is not None else ("train",):
+            n, model, independent, gain = report[name].values()
+            rows.append((name, count(n), signed(gain), number(model), number(independent)))
+            if math.isinf(model):
+                remarks.append(f"{name}: some basket has probability zero under the model.")
+            elif gain < -1e-9:  # not by rounding: with shrinkage 1 there is no difference
+                remarks.append(f"{name}: the model is worse than independent items. {REMEDIES}")
+        yield Facts("Fit", [(name, value) for name, value in _facts(report) if value])
+        title = "Mean log-likelihood per basket, and gain over independent items"
+        yield TextTable(title, BASELINE, ["", "baskets>", "gain>", "model>", "independent items>"], rows)
         if self.quality is not None:
             yield from self.quality.tables()
-        if len(self.restarts) > 1:
-            columns = ["start", "log-likelihood>", "iterations>", "seconds>", "stopped"]
-            yield TextTable("Runs", "The best run is returned.", columns, [each.cells() for each in self.restarts])
-        for name, each in parts.items():
-            if math.isinf(each["log_likelihood"]):
-                yield f"{name}: some basket has probability zero under the model, so the mean log-likelihood is -inf."
-            elif each["gain"] < -1e-9:  # not by rounding: with shrinkage 1 there is no difference
-                yield f"{name}: the model is worse than independent items. {REMEDIES}"
+        yield from remarks
         yield report["caution"]
 
     def __repr__(self) -> str:
@@ -227,13 +218,12 @@ class FitResult(Generic[Model]):
 
 
 def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield names and values; those without a value do not apply to the model."""
     baskets = f"{count(report['n_baskets'], 'basket')} ({count(report['n_distinct'])} distinct)"
     items = f"{count(report['n_items'], 'item')}, {number(report['mean_size'], 2)} items per basket on average"
     yield "data", f"{baskets} of {items}"
-    if report["size"] is not None:
-        yield "distribution", f"of sets of {count(report['size'], 'item')}"
-    elif report["nonempty"]:
-        yield "distribution", "of nonempty sets"
+    of_size = f"of sets of {report['size']} items" if report["size"] is not None else ""
+    yield "distribution", of_size or ("of nonempty sets" if report["nonempty"] else "")
     yield "learner", f"{report['learner']} from {report['start']}"
     if report["segments"] is not None:
         attraction = "items attract and repel each other" if report["attraction"] else "items repel each other"
@@ -243,6 +233,8 @@ def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "shrinkage", f"{report['shrinkage']:.3g}{chosen}"
     converged = " (converged)" if report["converged"] else ""
     yield "stopped", f"after {count(report['n_iter'], 'iteration')}{converged}: {report['stopped_because']}"
+    runs = len(report["restarts"])
+    yield "runs", f"{runs}; the best is returned" if runs > 1 else ""
     yield "learning time", f"{number(report['seconds'], 2)} s"
     yield "expected size", f"{number(report['expected_size'], 2)} items"
     if report["to_gain"] is not None:
@@ -250,11 +242,6 @@ def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if report["validation"] is not None:
         value = number(report["validation_log_likelihood"])
         yield "held out", f"{share(report['validation'])} of the baskets; log-likelihood of the validation set {value}"
-
-
-def _cells(part: dict[str, Any]) -> tuple[str, ...]:
-    values = number(part["log_likelihood"]), number(part["independent_log_likelihood"])
-    return count(part["n_baskets"]), signed(part["gain"]), *values
 
 
 def smoothed(training: Training, *, nonempty: bool) -> IndependentItems:
