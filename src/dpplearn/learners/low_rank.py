@@ -238,7 +238,7 @@ class LowRankProblem(Problem):
     def _subtract(self, into: Singles, Z: Singles, log_odds: Floats, weight: float) -> Floats:
         """Subtract the gradient of log Z_c and return the marginals of the segment."""
         p = 1 / (1 + np.exp(-log_odds))
-        _, T = absorbed_core(self.core, single_gram(Z, p))
+        _, T = absorbed_core(self.core, weighted_gram(Z, p.astype(np.float32)))  # in single precision
         Q = Z @ (T + T.T).astype(np.float32)
         along = np.einsum("ij,ij->i", Q, Z) / 2
         Q *= (weight * p).astype(np.float32)[:, None]
@@ -254,14 +254,6 @@ class LowRankProblem(Problem):
         of_Z = 4 * len(self.active) * self.columns * (3 + 3 + 2 * threads + 2)
         tables = 8 * self.segments * self.baskets.n_items * (5 + threads)
         return float(of_Z + tables + 3 * self.baskets.indices.nbytes)
-
-
-def single_gram(Z: Singles, p: Floats) -> Floats:
-    """Return Zᵀ diag(p) Z, summed in single precision."""
-    from scipy.linalg import blas
-
-    lower = blas.ssyrk(1.0, (Z * np.sqrt(p).astype(np.float32)[:, None]).T, lower=1)
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T, dtype=float)
 
 
 def damped_step(log_odds: Floats, marginals: Floats, targets: Floats) -> Floats:

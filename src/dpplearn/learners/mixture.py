@@ -18,14 +18,7 @@ from dpplearn.arrays import EPSILON, Floats, Ints, read_only
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.components import softmax
 from dpplearn.distributions.independent import SMOOTHING, chances
-from dpplearn.distributions.statistics import (
-    Normalisers,
-    SegmentSums,
-    minor_sums,
-    normalisers,
-    of_items,
-    segment_sums,
-)
+from dpplearn.distributions.statistics import Normalisers, SegmentSums, minor_sums, normalisers, of_items, segment_sums
 from dpplearn.learners.kernels import Segments
 from dpplearn.learners.lbfgs import Point, ascend
 from dpplearn.learners.loop import Step
