@@ -33,7 +33,7 @@ from dpplearn.distributions.minors import Share, over_threads
 from dpplearn.learners.kernels import Segments
 from dpplearn.learners.loop import Arrays, Step
 from dpplearn.learners.mixture import independent_log_odds, responsibilities
-from dpplearn.learners.problem import Learner, Problem
+from dpplearn.learners.problem import Problem
 from dpplearn.models.mixture import Mixture
 from dpplearn.utils.threads import thread_count
 
@@ -248,7 +248,7 @@ class LowRankProblem(Problem):
     def facts(self) -> dict[str, Any]:
         return {"segments": self.segments, "rank": self.repelling, "attraction": self.attracting > 0}
 
-    def memory(self, learner: Learner) -> float:
+    def memory(self) -> float:
         """Z, its moments and a copy of both; per thread a gradient and a normaliser; some tables per segment."""
         threads = thread_count(self.threads)
         of_Z = 4 * len(self.active) * self.columns * (3 + 3 + 2 * threads + 2)

@@ -22,7 +22,7 @@ from dpplearn.distributions.statistics import Normalisers, SegmentSums, minor_su
 from dpplearn.learners.kernels import Segments
 from dpplearn.learners.lbfgs import Point, ascend
 from dpplearn.learners.loop import Step
-from dpplearn.learners.problem import Learner, Problem
+from dpplearn.learners.problem import MATRICES, Problem
 from dpplearn.models.mixture import Mixture
 
 NEWTON_STEPS = 20  # which converge in a few
@@ -43,7 +43,7 @@ ATTRACTION_SHARE = 0.3  # of the attraction that pairs show; small, so that its 
 # half a basket with and half a basket without each item are added to the data.
 REPULSION_PENALTY, ATTRACTION_PENALTY, SEGMENT_PENALTY = 0.1, 1.0, 1.0
 
-MATRICES_PER_SEGMENT = 2  # N×N matrices, in addition to those of the learner
+MATRICES_PER_SEGMENT = 2  # N×N matrices, in addition to `MATRICES`
 SEGMENT_STEPS = 120  # at most, on segments alone
 FIRST_STEP = 0.3  # length of the first step, in the scaled parameters
 
@@ -264,8 +264,8 @@ class MixtureProblem(Problem):
     def facts(self) -> dict[str, Any]:
         return {"segments": self.segments, "rank": min(self.rank, self.baskets.n_items), "attraction": self.attraction}
 
-    def memory(self, learner: Learner) -> float:
-        return 8.0 * self.baskets.n_items**2 * (learner.matrices + MATRICES_PER_SEGMENT * self.segments)
+    def memory(self) -> float:
+        return 8.0 * self.baskets.n_items**2 * (MATRICES + MATRICES_PER_SEGMENT * self.segments)
 
 
 def responsibilities(

@@ -17,6 +17,7 @@ from dpplearn.utils.memory import check_memory
 from dpplearn.utils.text import count
 from dpplearn.utils.threads import thread_count
 
+MATRICES = 37  # N×N matrices at the peak of `lbfgs`, which has the most; by its resident memory at N = 300 to 700
 FOLDS = 5  # of the cross-validation that chooses the shrinkage, learned at the same time
 
 
@@ -28,7 +29,6 @@ class Learner:
     steps: Callable[[Any, Any], Iterator[Step]]  # from a start and a problem
     rule: Rule
     tol: float = 1e-4  # nats per basket; for `relative_change`, relative
-    matrices: int = 23  # N×N matrices at the peak, by the growth of resident memory from N = 300 to 700
     as_published: bool = False  # follows the authors' program step by step, and ends where that ends
     can_condition: bool = False  # whether it can maximise P(Y given Y ≠ ∅)
     conditions: bool = False  # whether it does so with nonempty="auto", the default, where no basket is empty
@@ -105,9 +105,9 @@ class Problem:
         """Return entries of the training record that describe the model."""
         return {}
 
-    def memory(self, learner: Learner) -> float:
+    def memory(self) -> float:
         """Return the bytes that learning needs at its peak."""
-        return 8.0 * self.baskets.n_items**2 * learner.matrices
+        return 8.0 * self.baskets.n_items**2 * MATRICES
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,4 +126,4 @@ class Task:
         """Raise an error if the fit needs more memory than there is."""
         folds = min(thread_count(self.problem.threads), FOLDS) if self.shrinkage == "auto" else 1
         what = f"learning {count(self.problem.baskets.n_items, 'item')} with {self.learner.name!r}"
-        check_memory(folds * self.problem.memory(self.learner), what, "keep only the most frequent items")
+        check_memory(folds * self.problem.memory(), what, "keep only the most frequent items")

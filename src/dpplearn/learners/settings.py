@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Real
@@ -39,7 +39,6 @@ DENSE = Learner(
     mixture,
     partial(remaining_gain, min_steps=30),  # the first steps after the segments have been learned are slow
     tol=2e-3,
-    matrices=30,
     can_condition=True,
     conditions=True,
 )
@@ -101,9 +100,8 @@ class DPPSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value, known in (("learner", self.learner, LEARNERS), ("init", self.init, INITIALISERS)):
-            if value not in known:
-                raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        _check_choice("learner", self.learner, LEARNERS)
+        _check_choice("init", self.init, INITIALISERS)
         if self.shrinkage != "auto":
             check_number("shrinkage", self.shrinkage, "'auto' or a number between 0 and 1", lambda s: 0 <= s <= 1)
 
@@ -178,6 +176,11 @@ def check_number(name: str, value: Any, expected: str, valid: Callable[[float], 
         raise InputError(f"{name} must be {expected}, got {value!r}")
 
 
+def _check_choice(name: str, value: Any, known: Iterable[str]) -> None:
+    if value not in known:
+        raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+
+
 MODELS: dict[str, type[Settings]] = {each.model_type.kind: each for each in (MixtureSettings, DPPSettings)}
 
 
@@ -191,8 +194,7 @@ def settings_of(model: str | None = None, **options: Any) -> Settings:
     of_mixture, of_dpp = ({each.name: each.default for each in fields(cls)} for cls in (MixtureSettings, DPPSettings))
     if model is None:
         model = "dpp" if given.keys() & (of_dpp.keys() - of_mixture.keys()) else "mixture"
-    if model not in MODELS:
-        raise InputError(f"model must be one of {', '.join(MODELS)}, got {model!r}")
+    _check_choice("model", model, MODELS)
     known, defaults = (of_dpp if model == "dpp" else of_mixture), {**of_mixture, **of_dpp}
     for name, value in given.items():
         if name not in known and (name not in defaults or value != defaults[name]):

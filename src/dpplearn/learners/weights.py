@@ -133,18 +133,15 @@ class GivenModels(Problem):
 
     model_type: ClassVar[Any] = Mixture
 
-    def log_condition(self, distribution: SetDistribution) -> float:
-        """Return the log-probability of the condition on the size."""
-        return 0.0 if self.k is None else float(distribution.log_sizes()[self.k])
-
     @cached_property
-    def log_conditions(self) -> Floats:
-        return np.array([self.log_condition(each) for each in self.distributions])
+    def log_condition(self) -> Floats:
+        """log P_c of the condition on the size, (n_models,)."""
+        return np.array([0.0 if self.k is None else each.log_sizes()[self.k] for each in self.distributions])
 
     @cached_property
     def likelihoods(self) -> WeightsProblem:
         columns = [each.log_prob(self.baskets, self.threads) for each in self.distributions]
-        found = np.column_stack(columns) - self.log_conditions
+        found = np.column_stack(columns) - self.log_condition
         impossible = np.flatnonzero(found.max(axis=1) == -np.inf)
         if len(impossible):
             items = self.baskets.catalogue.select(self.baskets.positions(impossible[0]))
@@ -164,10 +161,11 @@ class GivenModels(Problem):
     def at(self, w: Floats) -> SetDistribution:
         """Return the mixture in which the models have these weights, given the condition."""
         with np.errstate(divide="ignore"):
-            return SetDistribution.combined(self.distributions, softmax(np.log(w) - self.log_conditions))
+            return SetDistribution.combined(self.distributions, softmax(np.log(w) - self.log_condition))
 
     def log_likelihood(self, kernel: SetDistribution) -> float:
-        return super().log_likelihood(kernel) - self.log_condition(kernel)
+        found = super().log_likelihood(kernel)
+        return found if self.k is None else found - float(kernel.log_sizes()[self.k])
 
     def independent_log_likelihood(self) -> float:
         if self.k is None:
@@ -179,7 +177,7 @@ class GivenModels(Problem):
         to_gain = self.likelihoods.excess(step.parameters["weights"])
         return Finished(step.kernel, {"size": self.k, "to_gain": to_gain})
 
-    def memory(self, learner: Learner) -> float:
+    def memory(self) -> float:
         """Return the bytes of the likelihoods and of what a step derives from them."""
         return 8.0 * len(self.baskets) * len(self.distributions) * 4
 

@@ -17,7 +17,7 @@ from dpplearn.learners.symmetric.k_ascent import k_ascent
 LEARNERS: dict[str, Learner] = {
     each.name: each
     for each in (
-        Learner("lbfgs", lbfgs, remaining_gain, matrices=37, can_condition=True, conditions=True, shrinkage="auto"),
+        Learner("lbfgs", lbfgs, remaining_gain, can_condition=True, conditions=True, shrinkage="auto"),
         Learner("em", em, relative_change, as_published=True),
         Learner("k-ascent", k_ascent, relative_change, as_published=True),
         Learner("natural-em", natural_em, remaining_gain),
