@@ -52,7 +52,7 @@ def test_invalid_options_are_refused() -> None:
 
 def test_callers_with_the_options_of_both_functions_get_the_settings_of_one() -> None:
     """By an option that only a DPP has, or by name."""
-    for options in ({"learner": "em"}, {"init": "wishart"}, {"shrinkage": 0}, {"model": "dpp", "attraction": True}):
+    for options in ({"learner": "em"}, {"init": "wishart"}, {"shrinkage": 0}):
         assert settings_of(**options).model_type is dl.DPP
     for options in ({}, {"segments": 3}, {"model": "mixture", "learner": None}):
         assert settings_of(**options).model_type is dl.Mixture
@@ -60,7 +60,7 @@ def test_callers_with_the_options_of_both_functions_get_the_settings_of_one() ->
         {"model": "trees"},
         {"model": "mixture", "learner": "em"},
         {"learner": "em", "segments": 3},
-        {"learner": "em", "attraction": False},
+        {"learner": "em", "attraction": True},
         {"patience": 3},
     ):
         with pytest.raises(InputError):

@@ -156,6 +156,8 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         matrix = self._validated(X, reset=True)
         baskets = _baskets(matrix, self._labels(X), sample_weight)
         options = {name: value for name, value in self.get_params().items() if name != "random_state"}
+        if self.attraction is True:  # the default, which a DPP does not have
+            del options["attraction"]
         settings = settings_of(**options)
         result = fit_with(settings, baskets, rng=_generator(self.random_state))
         self.model_ = result.model

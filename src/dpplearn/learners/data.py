@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError
+from dpplearn.learners.problem import Learner
 
 B = TypeVar("B", Baskets, Parts, AnyBaskets)
 
@@ -46,10 +47,9 @@ def hold_out(units: AnyBaskets, fraction: float, seed: int) -> tuple[AnyBaskets,
         return units, None, None
     kept, held_out = units.split(1 - fraction, rng=seed)
     if not len(kept) or not len(held_out):
-        left, validated = (round(each.totals.effective_number) if len(each) else 0 for each in (kept, held_out))
         raise InputError(
-            f"validation={fraction:g} (--validation) leaves {left} baskets to learn from and {validated} to validate "
-            "on; expected a fraction that leaves some of both"
+            f"validation={fraction:g} (--validation) leaves {len(kept)} of {len(units)} baskets to learn from; "
+            "expected a fraction that leaves some for learning and some for validation"
         )
     validation, test = held_out.split(0.5, rng=seed)
     if not len(validation) or not len(test):
@@ -57,13 +57,18 @@ def hold_out(units: AnyBaskets, fraction: float, seed: int) -> tuple[AnyBaskets,
     return kept, validation.deduplicated(), test.deduplicated()
 
 
-def resolve_nonempty(nonempty: bool | str, baskets: AnyBaskets, default: bool = True) -> bool:
-    """Return whether the distribution is P(Y given Y ≠ ∅); "auto" means `default` if no basket is empty."""
-    if not isinstance(nonempty, bool | np.bool_) and nonempty != "auto":
-        raise InputError(f"nonempty must be True, False or 'auto', got {nonempty!r}")
+def resolve_nonempty(nonempty: bool | str, baskets: AnyBaskets, learner: Learner | None = None) -> bool:
+    """Return whether the distribution is P(Y given Y ≠ ∅); with "auto" it is if no basket is empty.
+
+    Not all learners can maximise it, and some do so only on request.
+    """
     empty = baskets.totals.n_empty
-    if nonempty == "auto":
-        return default and not empty
+    if isinstance(nonempty, str) and nonempty == "auto":
+        return not empty and (learner is None or learner.conditions)
+    if not isinstance(nonempty, bool | np.bool_):
+        raise InputError(f"nonempty must be True, False or 'auto', got {nonempty!r}")
+    if nonempty and learner is not None and not learner.can_condition:
+        raise InputError(f"nonempty=True (--nonempty) is not possible with learner {learner.name!r}; use 'lbfgs'")
     if nonempty and empty:
         raise InputError(
             f"nonempty=True (--nonempty), but {empty} of {len(baskets)} baskets are empty; leave them out "

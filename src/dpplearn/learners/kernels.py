@@ -66,15 +66,6 @@ class Segments:
         interaction = components.interaction.extend(1).keep(here).take(chosen)  # the last item does not interact
         return cls(share / share.sum(), ScaledDPPs(log_odds, interaction))
 
-    @property
-    def log_odds(self) -> npt.NDArray[Any]:
-        return self.components.log_odds
-
-    @property
-    def X(self) -> Floats:
-        """The interaction as one dense matrix: shared, or the mean over segments."""
-        return np.asarray(self.components.interaction.X.mean(axis=0))
-
 
 Kernel = SpectralDPP | Segments | SetDistribution
 

@@ -159,16 +159,17 @@ class LowRankProblem(Problem):
         """Return the segments of a model; where it has other columns than wanted, Z is random."""
         common = _logit(self.frequencies)
         kernel = Segments.adapted(model, self.baskets, self.segments, common, VARIANT_NOISE, rng)
-        known = kernel.components.interaction
+        known, log_odds = kernel.components.interaction, kernel.components.log_odds
         if isinstance(known, LowRank) and np.array_equal(known.core, self.core[None]):
-            return Segments.low_rank(kernel.weights, kernel.log_odds, known.Z, self.core)
-        return self.segments_of(kernel.weights, kernel.log_odds, self.random_Z(rng))
+            return Segments.low_rank(kernel.weights, log_odds, known.Z, self.core)
+        return self.segments_of(kernel.weights, log_odds, self.random_Z(rng))
 
     def start_from(self, kernel: Segments) -> LowRankState:
         """Return the state with the segments of a kernel, which are not learned alone if some items interact."""
         interaction: Any = kernel.components.interaction
         passes, columns = (EM_PASSES, self.columns) if len(self.active) else (0, 0)
-        return LowRankState.first(kernel.weights, kernel.log_odds, passes, interaction.Z[self.active, :columns])
+        Z = interaction.Z[self.active, :columns]
+        return LowRankState.first(kernel.weights, kernel.components.log_odds, passes, Z)
 
     def resumed(self, schedule: Arrays) -> LowRankState | None:
         same_columns = schedule["columns"].tolist() == [self.repelling, self.attracting]

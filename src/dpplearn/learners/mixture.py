@@ -89,12 +89,12 @@ class Parameters:
 
         U are the leading eigenvectors of the symmetric part of the interaction; γ is what leaves the least penalty.
         """
-        X = kernel.X
+        X = kernel.components.interaction.X.mean(axis=0)
         excess, V = np.linalg.eigh((X + X.T) / 2)
         kept = slice(max(len(X) - rank, 0), None)
         U = V[:, kept] * np.sqrt(np.maximum(excess[kept], 0))
         A = ((X - X.T) / 2)[below_diagonal(len(X))] if attraction else np.zeros(0)
-        log_odds = np.clip(kernel.log_odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+        log_odds = np.clip(kernel.components.log_odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
         gamma = _common(log_odds) if len(log_odds) > 1 else log_odds[0] / 2
         return cls(gamma, log_odds - 2 * gamma, U, A, np.log(np.maximum(kernel.weights, MIN_WEIGHT)))
 

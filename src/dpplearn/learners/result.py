@@ -18,7 +18,7 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.record import History, Provenance, Training
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, chance, count, number, share, signed
+from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, signed
 
 BASELINE = (
     "Independent items have the frequencies of the training baskets, with half a basket with and half a basket without "
@@ -28,6 +28,12 @@ BASELINE = (
 REMEDIES = (
     "Try a smaller tol or more restarts; a mixture instead of a DPP, which cannot represent attraction; fewer "
     "segments; or a quality for each item instead of features."
+)
+
+FACTS = (  # what a printed report says of a fit
+    *("n_baskets", "n_distinct", "n_items", "mean_size", "nonempty", "size", "learner", "start", "segments", "rank"),
+    *("attraction", "shrinkage", "shrinkage_chosen", "n_runs", "n_iter", "seconds", "converged", "stopped_because"),
+    *("validation", "validation_log_likelihood", "expected_size", "to_gain"),
 )
 
 Model = TypeVar("Model", bound=DPP | Mixture, covariant=True)
@@ -159,6 +165,7 @@ class FitResult(Generic[Model]):
             "test": None if test is None else self._compared(test),
             "independent": model.independent,
             "caution": model.caution,
+            "n_runs": len(self.restarts),
             "restarts": [{**asdict(each), "stop": each.stop.name} for each in self.restarts],
             "quality": None if self.quality is None else self.quality.to_dict(),
         }
@@ -197,7 +204,12 @@ class FitResult(Generic[Model]):
                 remarks.append(f"{name}: some basket has probability zero under the model.")
             elif gain < -1e-9:  # not by rounding: with shrinkage 1 there is no difference
                 remarks.append(f"{name}: the model is worse than independent items. {REMEDIES}")
-        yield Facts("Fit", [(name, value) for name, value in _facts(report) if value])
+        facts = [
+            (name.removeprefix("n_").replace("_", " "), _shown(report[name]))
+            for name in FACTS
+            if report[name] is not None
+        ]
+        yield Facts("Fit", facts)
         title = "Mean log-likelihood per basket, and gain over independent items"
         yield TextTable(title, BASELINE, ["", "baskets>", "gain>", "model>", "independent items>"], rows)
         if self.quality is not None:
@@ -217,31 +229,8 @@ class FitResult(Generic[Model]):
         return as_text(self.tables())
 
 
-def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield names and values; those without a value do not apply to the model."""
-    baskets = f"{count(report['n_baskets'], 'basket')} ({count(report['n_distinct'])} distinct)"
-    items = f"{count(report['n_items'], 'item')}, {number(report['mean_size'], 2)} items per basket on average"
-    yield "data", f"{baskets} of {items}"
-    of_size = f"of sets of {report['size']} items" if report["size"] is not None else ""
-    yield "distribution", of_size or ("of nonempty sets" if report["nonempty"] else "")
-    yield "learner", f"{report['learner']} from {report['start']}"
-    if report["segments"] is not None:
-        attraction = "items attract and repel each other" if report["attraction"] else "items repel each other"
-        yield "model", f"mixture of {count(report['segments'], 'segment')}; {attraction} (rank {report['rank']})"
-    if report["shrinkage"] is not None:
-        chosen = ", chosen by cross-validation" if report["shrinkage_chosen"] else ""
-        yield "shrinkage", f"{report['shrinkage']:.3g}{chosen}"
-    converged = " (converged)" if report["converged"] else ""
-    yield "stopped", f"after {count(report['n_iter'], 'iteration')}{converged}: {report['stopped_because']}"
-    runs = len(report["restarts"])
-    yield "runs", f"{runs}; the best is returned" if runs > 1 else ""
-    yield "learning time", f"{number(report['seconds'], 2)} s"
-    yield "expected size", f"{number(report['expected_size'], 2)} items"
-    if report["to_gain"] is not None:
-        yield "still to gain", f"at most {chance(report['to_gain'])} nats per basket, by other weights of these models"
-    if report["validation"] is not None:
-        value = number(report["validation_log_likelihood"])
-        yield "held out", f"{share(report['validation'])} of the baskets; log-likelihood of the validation set {value}"
+def _shown(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def smoothed(training: Training, *, nonempty: bool) -> IndependentItems:

@@ -80,14 +80,6 @@ class Settings:
         limits = Limits(learner.rule, tol, self.max_iter, self.max_seconds or math.inf)
         return Task(learner, problem, limits, init, self.restarts, float(self.validation or 0), shrinkage)
 
-    def resolved_nonempty(self, learner: Learner, baskets: AnyBaskets) -> bool:
-        """Return whether the distribution is P(Y given Y ≠ ∅)."""
-        nonempty = resolve_nonempty(self.nonempty, baskets, learner.conditions)
-        if nonempty and not learner.can_condition:
-            able = ", ".join(name for name, each in LEARNERS.items() if each.can_condition)
-            raise InputError(f"learner {learner.name!r} cannot condition on nonempty sets; use one of {able}")
-        return nonempty
-
 
 @dataclass(frozen=True)
 class DPPSettings(Settings):
@@ -112,7 +104,7 @@ class DPPSettings(Settings):
             raise InputError("shrinkage='auto' (--shrinkage) is not valid for baskets in parts; pass a number")
         if shrinkage is None:  # without iterations the model is the start
             shrinkage = 0.0 if in_parts or not self.max_iter else learner.shrinkage
-        problem = SymmetricProblem(baskets, self.threads, self.resolved_nonempty(learner, baskets))
+        problem = SymmetricProblem(baskets, self.threads, resolve_nonempty(self.nonempty, baskets, learner))
         return self.task_of(learner, problem, self.init, shrinkage)
 
 
@@ -149,7 +141,7 @@ class MixtureSettings(Settings):
             if baskets.n_items <= MAX_DENSE_ITEMS:
                 rank = DENSE_RANK if self.rank is None else self.rank
                 shape = self.segments or DENSE_SEGMENTS, rank, bool(attraction)
-                dense = MixtureProblem(baskets, self.threads, self.resolved_nonempty(DENSE, baskets), *shape)
+                dense = MixtureProblem(baskets, self.threads, resolve_nonempty(self.nonempty, baskets, DENSE), *shape)
                 return self.task_of(DENSE, dense, dense.random_start)
             pairs = LOW_RANK_PAIRS if attraction else 0
         if not isinstance(baskets, Baskets):
@@ -160,7 +152,7 @@ class MixtureSettings(Settings):
         if self.validation is None:
             return replace(self, validation=validation_fraction(baskets.n_units)).task(baskets)
         columns = LOW_RANK_RANK if self.rank is None else self.rank, pairs
-        nonempty, segments = self.resolved_nonempty(LOW_RANK, baskets), self.segments or LOW_RANK_SEGMENTS
+        nonempty, segments = resolve_nonempty(self.nonempty, baskets, LOW_RANK), self.segments or LOW_RANK_SEGMENTS
         problem = LowRankProblem(baskets, self.threads, nonempty, segments, *columns)
         return self.task_of(LOW_RANK, problem, problem.random_start)
 
@@ -187,16 +179,14 @@ MODELS: dict[str, type[Settings]] = {each.model_type.kind: each for each in (Mix
 def settings_of(model: str | None = None, **options: Any) -> Settings:
     """Return the settings of `fit` or of `fit_dpp`, for callers that take the options of both.
 
-    By default the model is a mixture, or a DPP if an option that only a DPP has is given. An option that is None, or
-    the default of its function, counts as not given.
+    By default the model is a mixture, or a DPP if an option that only a DPP has is given. An option that is None counts
+    as not given.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    of_mixture, of_dpp = ({each.name: each.default for each in fields(cls)} for cls in (MixtureSettings, DPPSettings))
+    known = {kind: {each.name for each in fields(cls)} for kind, cls in MODELS.items()}
     if model is None:
-        model = "dpp" if given.keys() & (of_dpp.keys() - of_mixture.keys()) else "mixture"
+        model = "dpp" if given.keys() & (known["dpp"] - known["mixture"]) else "mixture"
     _check_choice("model", model, MODELS)
-    known, defaults = (of_dpp if model == "dpp" else of_mixture), {**of_mixture, **of_dpp}
-    for name, value in given.items():
-        if name not in known and (name not in defaults or value != defaults[name]):
-            raise InputError(f"{name!r} is not an option of a {model}; it takes {', '.join(known)}")
-    return MODELS[model](**{name: value for name, value in given.items() if name in known})
+    for name in given.keys() - known[model]:
+        raise InputError(f"{name!r} is not an option of a {model}; it takes {', '.join(sorted(known[model]))}")
+    return MODELS[model](**given)

@@ -38,7 +38,8 @@ def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: 
     )
     assert values[-1] - 1e-12 <= given.objective(last) < values[-1] + 0.01  # with the least penalty of its kernel
     if not attraction:
-        np.testing.assert_allclose(last.X, last.X.T if rank else 0, atol=1e-12)
+        X = last.components.interaction.X[0]
+        np.testing.assert_allclose(X, X.T if rank else 0, atol=1e-12)
 
 
 def first_of_everything(given: MixtureProblem) -> Step:
@@ -50,14 +51,14 @@ def first_of_everything(given: MixtureProblem) -> Step:
 def test_substitutes_repel_from_the_start_also_where_segments_explain_them() -> None:
     """Two segments, one for each item, explain this pair completely."""
     baskets = Baskets.from_lists([[0], [1]] * 100, n_items=2)
-    C = first_of_everything(MixtureProblem(baskets.deduplicated(), 1, True, 2, 1)).kernel.X
+    C = first_of_everything(MixtureProblem(baskets.deduplicated(), 1, True, 2, 1)).kernel.components.interaction.X[0]
     assert C[0, 1] + C[1, 0] > 1
 
 
 def test_complements_attract_from_the_start() -> None:
     lists = [[0, 1], [0, 1], [2], [0], [1], [2, 3], [3], []] * 50 + [[0, 1]] * 100
     given = MixtureProblem(Baskets.from_lists(lists, n_items=4).deduplicated(), 1, False, 1)
-    skew = first_of_everything(given).kernel.X
+    skew = first_of_everything(given).kernel.components.interaction.X[0]
     attraction = np.abs(skew - skew.T)
     assert attraction[0, 1] > 0.2
     assert attraction[0, 2] == 0
