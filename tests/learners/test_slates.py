@@ -93,7 +93,7 @@ def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
     if kind != "dpp":
         kernel_of = random_mixture if kind == "mixture" else random_low_rank
         given = kernel_of(2, N)
-        model, X = dl.Mixture(distribution_of(given), ITEMS), given.X
+        model, X = dl.Mixture(distribution_of(given), ITEMS), given.components.interaction.X[0]
         S = np.eye(N) + (X + X.T) / 2
     d = np.sqrt(S.diagonal())
     fit, scores = fit_slates(made(150), model), np.random.default_rng(0).standard_normal(N)
