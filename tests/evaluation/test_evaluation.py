@@ -80,7 +80,8 @@ def test_a_mixture_and_its_fit_are_evaluated_as_a_dpp_is(test: Baskets, train: B
 
 def test_models_of_any_family_may_have_their_items_in_another_order(test: Baskets) -> None:
     segments, order = random_mixture(3, 7), np.random.default_rng(6).permutation(7)
-    turned = Segments.dense(segments.weights, segments.log_odds[:, order], segments.X[order[:, None], order])
+    log_odds, X = segments.components.log_odds[:, order], segments.components.interaction.X[0]
+    turned = Segments.dense(segments.weights, log_odds, X[order[:, None], order])
     filled = test.subset(test.sizes > 0)
     for nonempty, baskets in ((False, test), (True, filled)):
         first = as_mixture(segments, ITEMS, nonempty=nonempty)

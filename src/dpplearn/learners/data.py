@@ -68,7 +68,7 @@ def resolve_nonempty(nonempty: bool | str, baskets: AnyBaskets, learner: Learner
     if not isinstance(nonempty, bool | np.bool_):
         raise InputError(f"nonempty must be True, False or 'auto', got {nonempty!r}")
     if nonempty and learner is not None and not learner.can_condition:
-        raise InputError(f"nonempty=True (--nonempty) is not possible with learner {learner.name!r}; use 'lbfgs'")
+        raise InputError(f"nonempty=True (--nonempty) is not possible with learner {learner.name!r}; use lbfgs or adam")
     if nonempty and empty:
         raise InputError(
             f"nonempty=True (--nonempty), but {empty} of {len(baskets)} baskets are empty; leave them out "
