@@ -170,7 +170,7 @@ def test_invalid_updates_are_rejected() -> None:
     model = dl.fit_dpp(dl.Baskets.from_lists(OLD, ITEMS), shrinkage=0.1, rng=0, threads=1).model
     for baskets, options, value in (
         ([["mobile"]] * 5, {}, "test="),  # no basket to compare both models on
-        (NEW, {"test": [["rug"]]}, None),
+        (NEW, {"test": [["rug"]]}, "test="),
         (NEW, {"old": [*OLD, ["rug", "cot"]]}, "rug"),
         ([*NEW, []], {}, "1 of 61"),
         (NEW, {"forget": "half"}, "forget.*'half'"),

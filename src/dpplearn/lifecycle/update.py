@@ -127,7 +127,6 @@ class Likelihood:
     """Mean log-likelihood per basket under the old and the new model, over their common items."""
 
     n_baskets: int
-    n_items: int
     before: float
     after: float
     in_sample: bool  # whether the new model was fitted to these baskets
@@ -143,7 +142,7 @@ class Changes(Result):
 
     Examples
     --------
-    >>> likelihood = Likelihood(40, 12, -3.0, -2.9, in_sample=False)
+    >>> likelihood = Likelihood(40, -3.0, -2.9, in_sample=False)
     >>> print(Changes(40, 200.0, 40.0, 10000, likelihood, (Counted("mobile", 7.0),), (), ()))
     Update
       new baskets     40 of weight 40.0
@@ -189,7 +188,7 @@ class Changes(Result):
 
         Examples
         --------
-        >>> Changes(1, 2.0, 1.0, None, Likelihood(1, 2, -1.0, -1.0, True), (), ("cot",), ()).to_dict()["vanished"]
+        >>> Changes(1, 2.0, 1.0, None, Likelihood(1, -1.0, -1.0, True), (), ("cot",), ()).to_dict()["vanished"]
         ('cot',)
         """
         return asdict(self)
@@ -205,7 +204,7 @@ def likelihoods(before: Model, after: Model, baskets: Baskets, *, in_sample: boo
         found = weighted_mean(model.log_prob(seen), seen.weights)
         return found - float(np.log1p(-np.exp(model.log_prob([])))) if before.nonempty else found
 
-    return Likelihood(len(seen), len(before.items), mean(before), mean(common), in_sample)
+    return Likelihood(len(seen), mean(before), mean(common), in_sample)
 
 
 def changed_items(before: Model, new: Baskets) -> tuple[tuple[Counted, ...], tuple[Label, ...]]:
@@ -324,17 +323,15 @@ def update(
     _check(model, new, forget)
     judged = new if test is None else as_baskets(test)
     if not known_baskets(judged, model.catalogue, "drop")[0].total_weight > 0:
-        raise InputError(
-            f"none of {count(len(judged), 'basket')} has an item of the model, so the models cannot be compared; "
-            "pass other baskets for the comparison (test=)"
-        )
+        raise InputError("no basket has an item of the model; pass other baskets for the comparison (test=)")
     rng = np.random.default_rng(rng)
     catalogue = Catalogue.union([model.catalogue, new.catalogue])
     with shown_progress(progress and old is None, transient=True) as shown:
         shown.bar("drawing sets from the model")
         past = draw_training_sets(model, rng, threads) if old is None else _given_past(old, catalogue)
     kept, fresh = _aged(past, new, 1 - forget, half_life, drawn=old is None)
-    both = _joined([kept, fresh], catalogue)
+    untimed = [replace(part, ids=None, times=None).subset(part.weights > 0) for part in (kept, fresh)]
+    both = Baskets.together([part.over(catalogue) for part in untimed])
     task = _task(model, both, fresh.total_weight / both.total_weight if old is None else 1.0, threads, max_seconds)
     seed = int(rng.integers(2**63))
     with shown_progress(progress) as shown:
@@ -360,8 +357,8 @@ def _check(model: Model, new: Baskets, forget: Any) -> None:
     empty = int((new.sizes[new.weights > 0] == 0).sum())
     if empty and model.nonempty:
         raise InputError(
-            f"{empty} of {len(new)} new baskets are empty, which is impossible under this model; drop them "
-            "(baskets.subset(baskets.sizes > 0)) or fit a new model to all baskets"
+            f"{empty} of {len(new)} new baskets are empty, which is impossible under this model; leave them out "
+            "(baskets.subset(baskets.sizes > 0))"
         )
     if not isinstance(forget, Real) or not 0 <= float(forget) <= 1:
         raise InputError(f"forget must be between 0 and 1, got {forget!r}")
@@ -372,9 +369,8 @@ def _given_past(old: Any, catalogue: Catalogue) -> Baskets:
     _, left_out = known.known_to(catalogue)
     if left_out:
         raise InputError(
-            f"{count(left_out.n_baskets, 'old basket')} of {count(len(known))} have items that neither the model nor "
-            f"the new baskets have (for instance {contents(left_out.examples)}); leave such items out "
-            "(old.of_items(model.items))"
+            f"old baskets have items that neither the model nor the new baskets have, such as "
+            f"{contents(left_out.examples)}; leave them out (old.of_items(model.items))"
         )
     return known
 
@@ -386,16 +382,8 @@ def _aged(past: Baskets, new: Baskets, share: float, half_life: Any, *, drawn: b
     times = known_times(new.times)
     of_past = times.min(keepdims=True) if drawn else known_times(past.times)
     now = max(times.max(), of_past.max())
-    return (
-        replace(past, weights=share * past.weights * decay(of_past, half_life, now)),
-        replace(new, weights=new.weights * decay(times, half_life, now)),
-    )
-
-
-def _joined(parts: list[Baskets], catalogue: Catalogue) -> Baskets:
-    """Return the baskets of positive weight, over all items."""
-    there = [replace(part, ids=None, times=None).subset(part.weights > 0).over(catalogue) for part in parts]
-    return Baskets.together(there)
+    kept = replace(past, weights=share * past.weights * decay(of_past, half_life, now))
+    return kept, replace(new, weights=new.weights * decay(times, half_life, now))
 
 
 def _task(model: Model, baskets: Baskets, real: float, threads: int | None, max_seconds: float | None) -> Task:
@@ -425,9 +413,9 @@ def _with_truth(updated: Model, before: Model, kept: Baskets, fresh: Baskets, *,
     """Return the model with the training record of the real baskets instead of the drawn sets."""
     weight, training, known = kept.total_weight + fresh.total_weight, updated.training, before.training
     n_past = recorded_weight(before) or 0.0 if drawn else len(kept)
-    learned = replace(updated.learned, start="update", n_baskets=round(n_past) + len(fresh), weight=weight)
-    if drawn:
-        learned = replace(learned, n_distinct=None, digest=None)
+    unknown: dict[str, Any] = {"n_distinct": None, "digest": None} if drawn else {}
+    n = round(n_past) + len(fresh)
+    learned = replace(updated.learned, start="update", n_baskets=n, weight=weight, **unknown)
     if drawn and known is not None and kept.total_weight > 0:
         n, of_new = len(updated.items), Training.of(fresh.over(updated.catalogue))
         of_past = known, updated.catalogue.translation(before.catalogue), kept.total_weight / known.weight

@@ -152,7 +152,7 @@ def reranked(
         if log or strength.similarity not in (None, base):
             raise InputError("strength must be the result of fit_slates with this model, and log must be False with it")
         base, slope, log, strength = strength.tuned(base), strength.slope.value, True, 1.0
-    elif isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= float(strength) < math.inf:
+    elif not isinstance(strength, Real) or not 0 <= float(strength) < math.inf:
         raise InputError(f"strength must be a nonnegative number or the result of fit_slates, got {strength!r}")
     if isinstance(items, Set | Mapping):
         raise InputError(f"items must be a list of candidates in the order of scores, got {type(items).__name__}")
