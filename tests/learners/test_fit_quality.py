@@ -89,21 +89,17 @@ def test_parts_weights_and_the_order_of_items_change_nothing() -> None:
         np.testing.assert_allclose(fit(other).quality.standard_errors, whole.quality.standard_errors, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_invalid_options_are_refused() -> None:
+    for options in (
         {"ridge": "lasso"},
         {"ridge": -1.0},
         {"similarity": {"uniform": KINDS}},
         {"similarity": list(KINDS.values())},
         {"similarity": np.ones((6, 6))},
         {"nonempty": True},
-    ],
-    ids=str,
-)
-def test_invalid_options_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        fit(**options)
+    ):
+        with pytest.raises(InputError):
+            fit(**options)
 
 
 def test_standard_errors_of_collinear_features_are_unknown() -> None:

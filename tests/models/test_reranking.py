@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,9 +125,8 @@ def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
         model.rerank(items, scores, unknown="skip")
 
 
-@pytest.mark.parametrize(
-    ("items", "scores", "more"),
-    [
+def test_what_cannot_be_reranked_is_refused() -> None:
+    cases: list[tuple[Any, Any, dict[str, Any]]] = [
         (["item 1", "item 1"], [1, 2], {}),
         ([["item 1"], ["item 1", "item 1"]], [[1], [1, 2]], {}),
         (["item 1"], [1, 2], {}),
@@ -139,8 +139,7 @@ def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
         (None, [1], {}),
         ({"item 1"}, [1], {}),
         ("item 1", [1] * 6, {}),
-    ],
-)
-def test_what_cannot_be_reranked_is_refused(items: object, scores: object, more: dict[str, float]) -> None:
-    with pytest.raises(InputError):
-        MODELS["dpp"]().rerank(items, scores, **more)  # type: ignore[call-overload]
+    ]
+    for items, scores, more in cases:
+        with pytest.raises(InputError):
+            MODELS["dpp"]().rerank(items, scores, **more)
