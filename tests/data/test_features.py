@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -60,8 +59,7 @@ def test_missing_values_are_said_and_become_the_mean_with_an_indicator_or_a_leve
 def test_a_missing_number_in_a_csv_file_does_not_make_the_column_categorical(tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("item,price\nbib,10\ncot,NA\ncrib,150\nmug,nan\n")
     with pytest.warns(InputWarning, match=r"'price'.*2"):
-        features = read_features(tmp_path / "items.csv", ITEMS)
-    assert features.matrix.tolist() == [[-1, 0], [0, 1], [1, 0], [0, 1]]
+        assert read_features(tmp_path / "items.csv", ITEMS).matrix.tolist() == [[-1, 0], [0, 1], [1, 0], [0, 1]]
 
 
 def test_columns_that_say_nothing_are_left_out_with_a_warning() -> None:
@@ -80,9 +78,8 @@ def test_features_are_matched_to_other_items_by_label() -> None:
         features.encode({"item": ["sled"], "price": [3]})  # without the column 'kind')
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
+def test_invalid_feature_tables_are_rejected() -> None:
+    for table in (
         {"item": ["bib"], "price": [1]},
         {"item": ["bib", "bib"], "price": [1, 2]},
         {"item": ITEMS, "price": [1, 2, 3]},
@@ -92,11 +89,9 @@ def test_features_are_matched_to_other_items_by_label() -> None:
         {"item": [], "price": []},
         7,
         "nowhere.csv",
-    ],
-)
-def test_invalid_feature_tables_are_rejected(table: Any) -> None:
-    with pytest.raises(InputError):
-        read_features(table, ITEMS)
+    ):
+        with pytest.raises(InputError):
+            read_features(table, ITEMS)
 
 
 def test_a_csv_file_may_name_its_item_column(tmp_path: Path) -> None:
@@ -107,44 +102,26 @@ def test_a_csv_file_may_name_its_item_column(tmp_path: Path) -> None:
         read_features(path, ["bib", "cot"], item="sku")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
+def test_malformed_csv_files_of_features_are_rejected(tmp_path: Path) -> None:
+    for text, value in (
         ("item,price\n\n\nbib,10\ncot\n", "5"),  # the number of the line
         ("item,price\nbib,10\ncot,inf\n", "price"),
         ('item,price\nbib,"10\n' + "cot,20\n" * 20_000, None),  # a quote that is never closed
-    ],
-    ids=["short line", "infinite", "open quote"],
-)
-def test_malformed_csv_files_of_features_are_rejected(text: str, value: str | None, tmp_path: Path) -> None:
-    (tmp_path / "items.csv").write_text(text)
-    with pytest.raises(InputError, match=value):
-        read_features(tmp_path / "items.csv", ["bib", "cot"])
+    ):
+        (tmp_path / "items.csv").write_text(text)
+        with pytest.raises(InputError, match=value):
+            read_features(tmp_path / "items.csv", ["bib", "cot"])
 
 
 S = np.array([[1, 0.5, 0.0, 0], [0.5, 1, 0.2, 0], [0, 0.2, 1, 0], [0, 0, 0, 1]])
-SHUFFLED = [2, 0, 3, 1]
 
 
-def shuffled_table() -> pandas.DataFrame:
-    labels = [ITEMS[i] for i in SHUFFLED]
-    frame = pandas.DataFrame(S[np.ix_(SHUFFLED, SHUFFLED)], columns=labels)
-    frame.insert(0, "item", labels)
-    return frame
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        S,
-        csr_array(S),
-        shuffled_table(),
-        DPP.from_L((S * 2)[np.ix_(SHUFFLED, SHUFFLED)], [ITEMS[i] for i in SHUFFLED]),
-    ],
-    ids=["array", "sparse", "table", "DPP"],
-)
-def test_every_kind_of_similarity_is_read_by_label_or_order(given: Any) -> None:
-    np.testing.assert_allclose(read_similarity(given, ITEMS), S, atol=1e-12)
+def test_every_kind_of_similarity_is_read_by_label_or_order() -> None:
+    order = [2, 0, 3, 1]
+    labels, shuffled = [ITEMS[i] for i in order], S[np.ix_(order, order)]
+    frame = pandas.DataFrame(shuffled, labels, labels)
+    for given in (S, csr_array(S), frame.reset_index(names="item"), frame, DPP.from_L(2 * shuffled, labels)):
+        np.testing.assert_allclose(read_similarity(given, ITEMS), S, atol=1e-12)
 
 
 def test_values_make_those_alike_that_share_one_and_none_is_like_nothing_else() -> None:
@@ -156,14 +133,11 @@ def test_values_make_those_alike_that_share_one_and_none_is_like_nothing_else() 
     np.testing.assert_array_equal(read_similarity(unknown, ITEMS), np.eye(4))
 
 
-@pytest.mark.parametrize(
-    "given",
-    [np.triu(S), 2 * S, np.ones((4, 4)) * -0.9 + 1.9 * np.eye(4), S[:3], np.full((4, 4), np.nan), {"bib": 1}],
-    ids=["asymmetric", "diagonal", "indefinite", "shape", "nan", "missing items"],
-)
-def test_invalid_similarities_are_rejected(given: Any) -> None:
-    with pytest.raises(InputError):
-        read_similarity(given, ITEMS)
+def test_invalid_similarities_are_rejected() -> None:
+    indefinite = np.ones((4, 4)) * -0.9 + 1.9 * np.eye(4)
+    for given in (np.triu(S), 2 * S, indefinite, S[:3], np.full((4, 4), np.nan), {"bib": 1}, None, [[1], [1, 2]]):
+        with pytest.raises(InputError):
+            read_similarity(given, ITEMS)
 
 
 def test_features_do_not_depend_on_the_unit_of_a_number() -> None:
@@ -177,12 +151,9 @@ def test_a_level_called_other_is_that_of_all_others() -> None:
     assert read_features(table, list(range(6))).matrix.tolist() == [[1], [1], [0], [0], [0], [1]]
 
 
-def test_a_pandas_index_that_names_items_is_followed() -> None:
+def test_the_index_of_a_series_that_names_items_is_followed() -> None:
     kinds = pandas.Series(["bed", "meal", "bed", "meal"], index=["crib", "bib", "cot", "mug"], name="item")
     np.testing.assert_array_equal(read_similarity(kinds, ITEMS), read_similarity(dict(kinds), ITEMS))
-    S = pandas.DataFrame(np.eye(4), index=ITEMS[::-1], columns=ITEMS[::-1])
-    S.loc["bib", "mug"] = S.loc["mug", "bib"] = 0.5
-    assert read_similarity(S, ITEMS)[0].tolist() == [1, 0, 0, 0.5]
 
 
 def test_a_similarity_is_read_from_a_file_of_a_matrix_or_of_one_value_per_item(tmp_path: Path) -> None:

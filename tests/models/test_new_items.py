@@ -133,19 +133,16 @@ def test_features_without_a_signal_warn_and_give_the_average() -> None:
         assert found.marginals()[-1] == pytest.approx(dpp.marginals().mean())
 
 
-@pytest.mark.parametrize(
-    ("labels", "options"),
-    [
+def test_what_cannot_be_added_is_refused() -> None:
+    for labels, options in (
         *((labels, {}) for labels in (["cot"], ["toy", "toy"], [], "toy", [5])),
         (["toy"], {"like": "cott"}),
         (["toy"], {"like": {"pram": "cot"}}),
         (["toy"], {"like": "cot", "features": {"item": ["toy"]}}),
         (["toy"], {"features": {"item": ["toy"], "x": [1]}}),
-    ],
-)
-def test_what_cannot_be_added_is_refused(labels: list[str], options: dict[str, object]) -> None:
-    with pytest.raises(dl.InputError):
-        models()["dpp"].with_items(labels, **options)
+    ):
+        with pytest.raises(dl.InputError):
+            models()["dpp"].with_items(labels, **options)
 
 
 def test_items_written_as_integers_are_added_to_a_model_of_integers() -> None:
