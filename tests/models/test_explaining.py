@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn import DPP, InputError
+from dpplearn import DPP, InputError, Mixture
 from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.models.explaining import Explanation, explanation
@@ -86,6 +86,23 @@ def test_larger_baskets_are_sampled_around_the_exact_values() -> None:
     few = sampled(20)
     assert sampled(20) == few  # seeded
     assert sampled(20, rng=1) != few
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_prefixes_of_an_order_have_the_values_of_separate_queries(low_rank: bool, nonempty: bool) -> None:
+    rng = np.random.default_rng(4)
+    Z = rng.standard_normal((9, 4)) / 2
+    interaction: Any = (Z, np.eye(4)) if low_rank else Z @ Z.T
+    log_odds = rng.standard_normal((3, 9))
+    mixture = Mixture.from_arrays(rng.dirichlet(np.ones(3)), log_odds, interaction, nonempty=nonempty)
+    basket, orders = np.array([5, 0, 7, 2]), np.array([rng.permutation(4) for _ in range(3)])
+    found = mixture.distribution.next_item_along(basket, orders, 3)
+    prefixes = sets_of([basket[order[:size]] for order in orders for size in range(5)], 9)
+    expected = mixture.distribution.next_items(prefixes, np.full((15, 1), 3))
+    for each, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(each, other.reshape(3, 5), rtol=1e-10)
+    assert np.isnan(found[0][:, 0]).all() == nonempty
 
 
 def test_impossible_questions_are_refused() -> None:

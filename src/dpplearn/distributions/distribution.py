@@ -252,6 +252,23 @@ class SetDistribution:
 
     # The next item.
 
+    def next_item_along(self, basket: Ints, orders: Ints, item: int) -> tuple[Floats, Floats]:
+        """Return score and probability of one item given each prefix of each order, (n_orders, len(basket) + 1).
+
+        `orders` holds positions within the basket, (n_orders, len(basket)).
+        """
+        sizes = np.arange(len(basket) + 1)
+        if not isinstance(self.components, ScaledDPPs):
+            prefixes = sets_of([basket[order[:size]] for order in orders for size in sizes], self.n_items)
+            found = self.next_items(prefixes, np.full((len(prefixes), 1), item))
+            return found[0].reshape(len(orders), -1), found[1].reshape(len(orders), -1)
+        items = np.append(basket, item)
+        log_p, log_next = self.components.along(False, items, orders)
+        log_q, log_next_q = self.components.along(True, items, orders)
+        scores = _ratio(logsumexp(self.log_mass + log_next), logsumexp(self._log_set(sizes, log_p)))
+        probabilities = _ratio(logsumexp(self.log_mass + log_next_q), logsumexp(self._log_event(sizes, log_q)))
+        return scores, np.minimum(probabilities, 1)
+
     def next_items(self, sets: Baskets, items: Ints | None = None) -> tuple[Floats, Floats]:
         """Return scores P(A ∪ i)/P(A) and probabilities P(i ∈ Y | A ⊆ Y), (s, n_items); 0 for i ∈ A.
 

@@ -22,7 +22,7 @@ from numpy.random import Generator
 from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions import ranking, sampling, sizes
-from dpplearn.distributions.compiled import worth_loading
+from dpplearn.distributions.compiled import loops, worth_loading
 from dpplearn.distributions.components import (
     Best,
     Components,
@@ -77,6 +77,27 @@ class Form:
             log_det, V, W = self.interaction.eliminate(A, self.scale)
             left = self.interaction.schur(V, W, items, self.scale)
         return self.bias + (self.log_q[:, A].sum(axis=2) + log_det).T, np.maximum(left, 0)
+
+    def along(self, items: Ints, orders: Ints) -> tuple[Floats, Floats]:
+        """Return log P_c(A) and log P_c(A ∪ i) for all prefixes A of orders of items[:-1], with i = items[-1].
+
+        Both are (n_orders, len(items), m). `orders` is (n_orders, len(items) - 1). One elimination per order serves all
+        prefixes: after p steps, the last diagonal entry is the Schur complement of the first p items.
+        """
+        k, X = len(items) - 1, self.interaction.block(items, items)
+        if self.scale is not None:
+            X = self.scale[:, items, None] * X * self.scale[:, None, items]
+        M, orders = np.eye(k + 1) + X, np.column_stack([orders, np.full(len(orders), k)])
+        factors = np.empty((len(orders), *M.shape))
+        loops("next_items").factorise_orders(np.ascontiguousarray(M), orders, factors)
+        pivots = np.diagonal(factors, axis1=2, axis2=3)[:, :, :k]  # (n_orders, g, k)
+        removed = np.cumsum(factors[:, :, k, :k] * factors[:, :, :k, k], axis=2)
+        left = M[:, k, k, None] - np.insert(removed, 0, 0, axis=2)
+        log_q = self.log_q[:, items].T  # (k + 1, m)
+        added = np.cumsum(log_q[orders[:, :k]] + np.swapaxes(np.log(pivots), 1, 2), axis=1)
+        log_p = self.bias + np.insert(added, 0, 0, axis=1)
+        with np.errstate(divide="ignore"):
+            return log_p, log_p + log_q[k] + np.swapaxes(np.log(np.maximum(left, 0)), 1, 2)
 
     def mixed(self, weights: Floats, left: Floats, items: Ints | None) -> Floats:
         """Return Σ_c w_c q_ci left_ci of candidates i, (s, j), for weights (s, m)."""
@@ -228,6 +249,9 @@ class ScaledDPPs(Components):
 
     def log_inclusion(self, sets: Baskets) -> Floats:
         return self.next(True, np.zeros(self.m), sets, np.empty((len(sets), 0), np.int64))[0]
+
+    def along(self, inclusion: bool, items: Ints, orders: Ints) -> tuple[Floats, Floats]:
+        return (self._of_inclusion if inclusion else self._of_sets).along(items, orders)
 
     def next(self, inclusion: bool, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> NextItems:
         form, j = self._of_inclusion if inclusion else self._of_sets, self.n_items if items is None else items.shape[1]

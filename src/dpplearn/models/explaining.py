@@ -157,8 +157,9 @@ def _sampled(
     """Return the average over pairs of a random order and its reverse, and the largest standard error."""
     orders = np.array([rng.permutation(len(basket)) for _ in range(n_pairs)])
     orders = np.concatenate([orders, orders[:, ::-1]])
-    prefixes = [basket[order[:size]] for order in orders for size in range(len(basket) + 1)]
-    values = _log_values(distribution, prefixes, item).reshape(len(orders), -1, 2)
+    score, probability = distribution.next_item_along(basket, orders, item)
+    with np.errstate(divide="ignore"):
+        values = np.log(np.stack([probability, score], axis=2))  # (2 n_pairs, n_basket + 1, 2)
     steps = np.empty((len(orders), len(basket), 2))
     np.put_along_axis(steps, orders[:, :, None], _steps(values[:, :-1], values[:, 1:]), axis=1)
     pairs = (steps[:n_pairs] + steps[n_pairs:]) / 2
