@@ -21,7 +21,7 @@ NAMES = [f"item {i}" for i in range(N)]
 def with_an_interaction_each() -> Mixture:
     """Return a mixture whose segments have different interactions."""
     parts = [random_mixture(1, N, seed) for seed in (1, 2, 3)]
-    X = np.array([3 * part.X + 2 * np.eye(N) for part in parts])
+    X = np.array([3 * part.components.interaction.X[0] + 2 * np.eye(N) for part in parts])
     return Mixture.from_arrays([0.5, 0.3, 0.2], np.zeros((3, N)), X, items=NAMES)
 
 
