@@ -68,17 +68,17 @@ def named(names: str, seed: int = 0) -> tuple[DPP, Baskets]:
 def test_a_start_is_matched_by_label_and_other_items_are_marginalised_out() -> None:
     dpp, baskets = named("abcd")
     other = baskets.over(Catalogue.of(list("dbca")))
-    start = adapted(dpp.kernel, dpp.catalogue, other, RNG)
+    start = adapted(dpp.kernel, dpp.catalogue, other)
     assert mean_log_likelihood(start, other) == pytest.approx(dpp.log_likelihood(baskets), rel=1e-12)
     fewer = Baskets.from_lists([["c"], ["a", "c"]], items=["c", "a"])
-    start = adapted(dpp.kernel, dpp.catalogue, fewer, RNG)
+    start = adapted(dpp.kernel, dpp.catalogue, fewer)
     np.testing.assert_allclose(start.K, dpp.restrict(["c", "a"]).kernel.K, atol=1e-12)
 
 
 def test_new_items_start_near_their_frequency_and_not_on_the_saddle() -> None:
     dpp, _ = named("abc")
     baskets = Baskets.from_lists([["a"], ["x"], ["b", "x"], ["c", "y"], []], items=["a", "x", "b", "c", "y"])
-    start = adapted(dpp.kernel, dpp.catalogue, baskets, np.random.default_rng(2))
+    start = adapted(dpp.kernel, dpp.catalogue, baskets)
     old = [0, 2, 3]
     np.testing.assert_allclose(start.K[np.ix_(old, old)], dpp.kernel.K, atol=0.1)
     assert start.K[1, 1] == pytest.approx(0.4, abs=0.1)
@@ -88,7 +88,7 @@ def test_new_items_start_near_their_frequency_and_not_on_the_saddle() -> None:
 def test_a_start_that_knows_no_item_is_an_error() -> None:
     dpp, _ = named("abc")
     with pytest.raises(InputError, match=r"\b6\b"):
-        adapted(dpp.kernel, dpp.catalogue, sampled(0), RNG)
+        adapted(dpp.kernel, dpp.catalogue, sampled(0))
 
 
 ALL_OCCUR = sampled(0, n=400, n_items=5)

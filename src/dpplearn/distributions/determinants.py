@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Bools, Floats, Ints, Items
 from dpplearn.errors import InputError
+from dpplearn.utils.memory import NUMBER, check_memory
+from dpplearn.utils.text import count
 
 SMALL_PIVOT = 1e-6  # smaller pivots of a minor are taken from the factor; larger ones have a relative error below 1e-9
 ROUNDING = 1e-9  # relative error allowed in symmetry and in the bounds 0 and 1 of eigenvalues
@@ -205,8 +207,12 @@ class SetMinors:
 
 def _as_real(matrix: Any, name: str) -> npt.NDArray[Any]:
     """Return a matrix of real numbers, in double precision unless it was of another floating-point type."""
+    if hasattr(matrix, "toarray"):  # scipy sparse
+        size = MATRICES * NUMBER * math.prod(matrix.shape)
+        check_memory(size, f"{name} of {count(matrix.shape[0], 'item')}", "use fewer items")
+        matrix = matrix.toarray()
     try:
-        found = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)  # scipy sparse
+        found = np.asarray(matrix)
         return found if found.dtype.kind == "f" else found.astype(float, casting="same_kind")
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a matrix of real numbers, with rows of one length") from None

@@ -13,7 +13,6 @@ every set has a positive probability.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import ceil
 from threading import Event
@@ -31,7 +30,7 @@ from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Stop, run
 from dpplearn.learners.problem import FOLDS, Task
 from dpplearn.learners.starts import moments_kernel
-from dpplearn.utils.threads import one_blas_thread, thread_count
+from dpplearn.utils.threads import map_over_threads, one_blas_thread
 
 # Candidates for cross-validation: s/(1 − s) from 0.001 to 32 in equal ratios, and s = 1 (independent items).
 PATH = np.append(1 / (1 + 10 ** np.linspace(3, -1.5, 19)), 1.0)
@@ -133,16 +132,12 @@ def choose_shrinkage(
         shrunk = (distribution_of(shrink(kernel, train, s, nonempty=nonempty), nonempty=nonempty) for s in PATH)
         return np.array([test.weights @ each.log_prob(test, 1) for each in shrunk])
 
-    workers = min(thread_count(task.problem.threads), n_used)
-    with one_blas_thread(), ThreadPoolExecutor(workers, thread_name_prefix="dpplearn-fold") as executor:
-        futures = [executor.submit(path_scores, weights) for weights in held_out]
+    with one_blas_thread():
         try:
-            scores = [future.result() for future in futures]
-        finally:  # after an exception or Ctrl-C, folds that are being learned stop after their current step
+            scores = list(map_over_threads(path_scores, held_out, task.problem.threads))
+        finally:  # after Ctrl-C, folds that are being learned stop after their current step
             cancelled.set()
-            executor.shutdown(wait=True, cancel_futures=True)
-    known = [each for each in scores if each is not None]
-    if len(known) < n_used:
+    if any(each is None for each in scores):
         return None
-    mean = np.sum(known, axis=0) / held_out.sum()
+    mean = np.sum(scores, axis=0) / held_out.sum()
     return float(PATH[mean >= mean.max() - TIE][-1])

@@ -17,7 +17,6 @@ from dpplearn.utils.text import count
 
 CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
 FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
-SMALL_ANGLE = 0.1  # radians, by which directions of new items are rotated
 ZERO = 1e-12  # eigenvalues up to this count as 0
 NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
 
@@ -39,8 +38,7 @@ def moments(baskets: AnyBaskets, rng: np.random.Generator) -> SpectralDPP:
     if np.count_nonzero(kernel.K) == np.count_nonzero(kernel.K.diagonal()) > 1:
         warnings.warn(
             "no pair of items occurs together less often than expected under independence, so the moments start is "
-            "diagonal, where the gradient is zero in every off-diagonal direction: learning will not leave the "
-            "independent model; try init='wishart'",
+            "diagonal and learning will not leave the independent model; try init='wishart'",
             InputWarning,
             stacklevel=3,
         )
@@ -53,8 +51,8 @@ def moments_kernel(baskets: AnyBaskets) -> SpectralDPP:
     item = m.diagonal()
     K = repelling(m)
     np.fill_diagonal(K, item)
-    lam, V = eigh_apart(K)
-    lam = np.clip(lam, 0, CAP)
+    kernel = nearest_kernel(K, CAP)
+    lam, V = kernel.eigenvalues.copy(), kernel.eigenvectors
     lam[lam <= 4 * len(lam) * np.finfo(float).eps] = 0
     missing = baskets.totals.largest - np.count_nonzero(lam)
     if missing > 0:
@@ -77,25 +75,21 @@ def repelling(m: Floats) -> Floats:
     return np.asarray(K)
 
 
-def adapted(kernel: SpectralDPP, catalogue: Catalogue, baskets: AnyBaskets, rng: np.random.Generator) -> SpectralDPP:
+def adapted(kernel: SpectralDPP, catalogue: Catalogue, baskets: AnyBaskets) -> SpectralDPP:
     """Return a kernel over one catalogue as a start for baskets over another, matched by label.
 
-    Items that the baskets lack are marginalised out (K_S). New items start at their frequency, nearly independent of
-    all others: exact independence is a saddle that no learner leaves.
+    Items that the baskets lack are marginalised out (K_S). New items start at their frequency, with the couplings of
+    the moments initialisation.
     """
     here = positions_in(catalogue, baskets)
     known = here >= 0
-    if known.all() and len(catalogue) == baskets.n_items:
-        return _permuted(kernel, here)
-    old = SpectralDPP.from_K(kernel.K[np.ix_(here[known], here[known])])
-    n_old, n = old.n_items, baskets.n_items
-    places = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
-    frequencies = np.clip(baskets.frequencies()[~known], FLOOR, CAP)
-    V = np.zeros((n, n))
-    V[np.ix_(places[:n_old], np.arange(n_old))] = old.eigenvectors
-    V[places[n_old:], np.arange(n_old, n)] = 1
-    lam = np.concatenate([old.eigenvalues, frequencies])
-    return SpectralDPP(lam, V @ small_rotation(n, n_old, rng))
+    old = kernel.restrict(here[known])
+    if known.all():
+        return old
+    _, both = old.extend(np.clip(baskets.frequencies()[~known], FLOOR, CAP))
+    order = np.argsort(np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)]))
+    coupled = _coupled(both.restrict(order), baskets)
+    return SpectralDPP(np.clip(coupled.eigenvalues, FLOOR, CAP), coupled.eigenvectors)
 
 
 def positions_in(catalogue: Catalogue, baskets: AnyBaskets) -> Ints:
@@ -103,24 +97,10 @@ def positions_in(catalogue: Catalogue, baskets: AnyBaskets) -> Ints:
     here: Ints = catalogue.translation(baskets.catalogue)
     if not (here >= 0).any():
         raise InputError(
-            f"the start knows none of the {count(baskets.n_items, 'item')} of the baskets (it has {len(catalogue)}, "
-            f"such as {catalogue.labels[0]!r}; they have items such as {baskets.items[0]!r}); leave start= out"
+            f"the start knows none of the {count(baskets.n_items, 'item')} of the baskets: "
+            f"it has items such as {catalogue.labels[0]!r}, they have items such as {baskets.items[0]!r}"
         )
     return here
-
-
-def _permuted(kernel: SpectralDPP, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> SpectralDPP:
-    return SpectralDPP(kernel.eigenvalues, kernel.eigenvectors[order])
-
-
-def small_rotation(n: int, n_old: int, rng: np.random.Generator) -> Floats:
-    """A random rotation, by about `SMALL_ANGLE` radians, of the new directions against all others."""
-    from scipy.linalg import expm
-
-    S = np.zeros((n, n))
-    S[:, n_old:] = rng.standard_normal((n, n - n_old)) * (SMALL_ANGLE / np.sqrt(n))
-    rotation: Floats = expm(S - S.T)
-    return rotation
 
 
 def prepared(kernel: SpectralDPP, baskets: AnyBaskets) -> SpectralDPP:
@@ -142,21 +122,18 @@ def _occurring(kernel: SpectralDPP, baskets: AnyBaskets) -> SpectralDPP:
     never = baskets.frequencies() == 0
     if not never.any() or not kernel.eigenvectors[never][:, kernel.eigenvalues > 0].any():
         return kernel
-    K = np.where(np.logical_or.outer(never, never), 0, kernel.K)
-    return _decomposed(K)
+    return nearest_kernel(np.where(np.logical_or.outer(never, never), 0, kernel.K))
 
 
 def _coupled(kernel: SpectralDPP, baskets: AnyBaskets) -> SpectralDPP:
     """Add the off-diagonals of the moments initialisation for items whose row of K is nearly diagonal."""
-    variance = kernel.K.diagonal() * (1 - kernel.K.diagonal())
-    off_diagonal = kernel.K - np.diag(kernel.K.diagonal())
-    alone = (off_diagonal**2).sum(axis=1) <= NEARLY_ALONE * variance
-    if not alone.any():
-        return kernel
+    p = kernel.K.diagonal()
+    alone = (kernel.K**2).sum(axis=1) - p**2 <= NEARLY_ALONE * p * (1 - p)
     coupling = np.where(np.logical_or.outer(alone, alone), repelling(baskets.pair_frequencies()), 0)
-    return _decomposed(kernel.K + coupling) if coupling.any() else kernel
+    return nearest_kernel(kernel.K + coupling) if coupling.any() else kernel
 
 
-def _decomposed(K: Floats) -> SpectralDPP:
+def nearest_kernel(K: Floats, most: float = 1.0) -> SpectralDPP:
+    """Return the DPP of a symmetric matrix with its eigenvalues clipped to [0, most]."""
     lam, V = eigh_apart(K)
-    return SpectralDPP(np.clip(lam, 0, 1), V)
+    return SpectralDPP(np.clip(lam, 0, most), V)

@@ -43,7 +43,7 @@ class SymmetricProblem(Problem):
         return INITIALISERS[name](self.baskets, rng)
 
     def adapted(self, model: DPP, rng: np.random.Generator) -> SpectralDPP:
-        return adapted(model.kernel, model.catalogue, self.baskets, rng)
+        return adapted(model.kernel, model.catalogue, self.baskets)
 
     def facts(self) -> dict[str, Any]:
         return {"shrinkage": 0.0, "shrinkage_chosen": False}
