@@ -7,7 +7,8 @@ minors and over responsibilities, and the normalising constants of its segments.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -200,7 +201,8 @@ class Normalisers:
         """Return Σ_c w_c D_c H_c D_c."""
         n = self.d.shape[1]
         total = np.zeros((n, n))
-        loops("inverses").weighted_sum(self.H, self.d, weights, total)
+        for weight, d, H in zip(weights, self.d, self.H, strict=True):
+            total += (weight * d)[:, None] * H[:n, :n] * d
         return total
 
 
@@ -211,7 +213,8 @@ def normalisers(C: Floats, log_odds: Floats, threads: int | None = None) -> Norm
     log_Z, H, d = np.empty(m), np.empty((m, padded, padded)), np.exp(log_odds / 2)
 
     def part(share: Share) -> None:
-        compiled.inverses_of(C, d, share.thread, share.of, H, log_Z, np.empty((compiled.BLOCK, padded)))
+        mine = share.among(m)
+        compiled.inverses_of(C, d, mine.start, mine.stop, H, log_Z)
 
     over_threads(part, int(INVERSE * m * n**3), min(thread_count(threads), m), with_blas=False)
     return Normalisers(log_Z, H, d)
@@ -259,15 +262,12 @@ def segment_sums(log_odds: Floats, bias: Floats, baskets: AnyBaskets, threads: i
 def _segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None) -> SegmentSums:
     table, m = np.ascontiguousarray(log_odds.T), len(bias)
 
-    def part(share: Share) -> tuple[float, Floats, Floats]:
+    def part(share: Share) -> SegmentSums:
         counts, shares = np.zeros(table.shape), np.zeros(m)
-        return _segments(table, bias, baskets, counts, shares, NO_NUMBERS, share), shares, counts
+        log_sum = _segments(table, bias, baskets, counts, shares, NO_NUMBERS, share)
+        return SegmentSums(log_sum, shares, counts.T)
 
-    parts = over_threads(part, SEGMENT * len(baskets) * m, threads, with_blas=False)
-    log_sum, shares, counts = parts[0]
-    for other in parts[1:]:
-        log_sum, shares, counts = log_sum + other[0], shares + other[1], counts + other[2]
-    return SegmentSums(log_sum, shares, counts.T)
+    return reduce(add, over_threads(part, SEGMENT * len(baskets) * m, threads, with_blas=False))
 
 
 def log_segments(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None = None) -> Floats:

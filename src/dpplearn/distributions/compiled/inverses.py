@@ -9,14 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numba import njit, types
 
-from dpplearn.distributions.compiled.signatures import (
-    MATRIX,
-    NUMBERS,
-    OUT_MATRIX,
-    OUT_NUMBERS,
-)
+from dpplearn.distributions.compiled.signatures import MATRIX, OUT_NUMBERS
 
 BLOCK = 4  # columns, which `_subtract` names one by one
 
@@ -24,19 +20,6 @@ BLOCK = 4  # columns, which `_subtract` names one by one
 OPTIONS: Any = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
 part = njit(**OPTIONS)  # compiled with the loop that calls it, and kept with that
 MATRICES = types.float64[:, :, ::1]
-
-
-@part
-def plus_one(C, d, L):  # type: ignore[no-untyped-def]
-    """Write I + D C D; rows beyond those of C are rows of I."""
-    n = len(C)
-    for i in range(len(L)):
-        for j in range(len(L)):
-            L[i, j] = 0.0
-        if i < n:
-            for j in range(n):
-                L[i, j] = d[i] * C[i, j] * d[j]
-        L[i, i] += 1.0
 
 
 @part
@@ -97,21 +80,14 @@ def invert(M, rows):  # type: ignore[no-untyped-def]
     return logdet
 
 
-@njit(types.void(MATRIX, MATRIX, types.int64, types.int64, MATRICES, OUT_NUMBERS, OUT_MATRIX), cache=True, **OPTIONS)
-def inverses_of(C, d, first, step, H, logdet, rows):  # type: ignore[no-untyped-def]
-    """Write H_c = (I + D_c C D_c)⁻¹ and its −log det for segments first, first + step, ...; `rows` is a buffer of BLOCK
-    rows."""
-    for c in range(first, len(H), step):
-        plus_one(C, d[c], H[c])
+@njit(types.void(MATRIX, MATRIX, types.int64, types.int64, MATRICES, OUT_NUMBERS), cache=True, **OPTIONS)
+def inverses_of(C, d, start, stop, H, logdet):  # type: ignore[no-untyped-def]
+    """Write H_c = (I + D_c C D_c)⁻¹ and its −log det for some segments; rows beyond those of C are rows of I."""
+    n, rows = len(C), np.empty((BLOCK, H.shape[1]))
+    for c in range(start, stop):
+        H[c] = 0.0
+        for i in range(H.shape[1]):
+            for j in range(n if i < n else 0):
+                H[c, i, j] = d[c, i] * C[i, j] * d[c, j]
+            H[c, i, i] += 1.0
         logdet[c] = invert(H[c], rows)
-
-
-@njit(types.void(MATRICES, MATRIX, NUMBERS, OUT_MATRIX), cache=True, **OPTIONS)
-def weighted_sum(H, d, weights, total):  # type: ignore[no-untyped-def]
-    """Add Σ_c w_c D_c H_c D_c to the total."""
-    n = len(total)
-    for c in range(len(H)):
-        for i in range(n):
-            factor = weights[c] * d[c, i]
-            for j in range(n):
-                total[i, j] += factor * H[c, i, j] * d[c, j]

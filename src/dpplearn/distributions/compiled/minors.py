@@ -25,9 +25,10 @@ inverted in place by Gauss–Jordan elimination.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
@@ -142,21 +143,8 @@ def loop(builder: Any, start: Any, stop: Any, step: int = 1) -> Iterator[Any]:
         yield index
 
 
-class Arguments(NamedTuple):
-    """The arguments of a function for all blocks of sets of one size, as LLVM values; arrays are pointers."""
-
-    C: Any
-    n_items: Any
-    items: Any
-    weights: Any
-    k: Any
-    smallest: Any
-    start: Any
-    stop: Any
-    delta: Any
-    mantissas: Any
-    exponents: Any
-    work: Any
+# The arguments of a function for all blocks of sets of one size, as LLVM values; arrays are pointers.
+Arguments = namedtuple("Arguments", "C n_items items weights k smallest start stop delta mantissas exponents work")
 
 
 class Program:
@@ -356,14 +344,14 @@ class Program:
                 self.add(rows, j, self[j, i] * self.weights)
 
 
-def _function(module: Any, kind: Any, symmetric: bool, want_delta: bool, k: int | None = None) -> Any:
-    """Return a function for all blocks of sets of k items; by default, for any size."""
+def _function(module: Any, kind: Any, symmetric: bool, want_delta: bool, k: int) -> Any:
+    """Return a function for all blocks of sets of k items; for k = 0, of any size."""
     function = ir.Function(module, kind, module.get_unique_name("minors"))
     function.linkage = "internal"
     function.attributes.add("noinline")  # so that its registers and its frame are its own
     function.attributes.alignstack = 8 * LANES
     builder, arguments = ir.IRBuilder(function.append_basic_block()), Arguments(*function.args)
-    Program(builder, arguments, arguments.k if k is None else k).write(symmetric, want_delta)
+    Program(builder, arguments, k or arguments.k).write(symmetric, want_delta)
     builder.ret_void()
     return function
 
@@ -372,17 +360,18 @@ def _sets_of_one_size(symmetric: bool, want_delta: bool) -> Any:
     """Return the intrinsic for the blocks from start to stop of sets of k items."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kinds = signature.args[0].types
+        llvm_values = [builder.extract_value(values[0], i) for i in range(len(kinds))]
         arguments = [
             context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-            for kind, value in zip(signature.args, values, strict=True)
+            for kind, value in zip(kinds, llvm_values, strict=True)
         ]
         kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
         done, other = builder.append_basic_block("done"), builder.append_basic_block("other")
         switch = builder.switch(Arguments(*arguments).k, other)
-        sizes: list[int | None] = [*range(1, SMALL + 1)] if symmetric else []
-        for k in (*sizes, None):
-            block = other if k is None else builder.append_basic_block(f"size_{k}")
-            if k is not None:
+        for k in range(SMALL + 1 if symmetric else 1):  # 0 stands for the other sizes
+            block = builder.append_basic_block(f"size_{k}") if k else other
+            if k:
                 switch.add_case(INT(k), block)
             builder.position_at_end(block)
             builder.call(_function(builder.module, kind, symmetric, want_delta, k), arguments)
@@ -390,14 +379,7 @@ def _sets_of_one_size(symmetric: bool, want_delta: bool) -> Any:
         builder.position_at_end(done)
         return context.get_dummy_value()
 
-    @intrinsic
-    def sets_of_one_size(  # type: ignore[no-untyped-def]
-        typing: Any, C, n_items, items, weights, k, smallest, start, stop, delta, mantissas, exponents, work
-    ):
-        given = (C, n_items, items, weights, k, smallest, start, stop, delta, mantissas, exponents, work)
-        return types.void(*given), emit
-
-    return sets_of_one_size
+    return intrinsic(lambda typing, arguments: (types.void(arguments), emit))
 
 
 _symmetric_inverses = _sets_of_one_size(symmetric=True, want_delta=True)
@@ -431,12 +413,12 @@ def minors_of(  # type: ignore[no-untyped-def]
             continue
         start, stop = n_blocks * thread // threads, n_blocks * (thread + 1) // threads
         given = (C, n, items[item:], weights[place:], k, smallest[k], start, stop)
-        results = (delta, mantissas[place:], exponents[place:], work)
+        arguments = (*given, delta, mantissas[place:], exponents[place:], work)
         if symmetric and len(delta):
-            _symmetric_inverses(*given, *results)
+            _symmetric_inverses(arguments)
         elif symmetric:
-            _symmetric_determinants(*given, *results)
+            _symmetric_determinants(arguments)
         elif len(delta):
-            _inverses(*given, *results)
+            _inverses(arguments)
         else:
-            _determinants(*given, *results)
+            _determinants(arguments)
