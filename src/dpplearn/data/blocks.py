@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,6 +43,17 @@ class Blocks:
         """Estimated nanoseconds of one core for all baskets: gathering is O(k²), factoring O(k³)."""
         size, n_sets = self.groups[:, 0], LANES * self.groups[:, 3]
         return int((n_sets * size**2 * (10 + size)).sum()) // 20
+
+    def with_border(self, first: int, n_more: int) -> Blocks:
+        """Return the blocks with the items first, first + 1, ... at the end of every basket."""
+        if not n_more:
+            return self
+        more, items, groups = np.arange(first, first + n_more, dtype=np.int32), [np.zeros(0, np.int32)], []
+        for size, start, place, n_blocks in self.groups.tolist():
+            sets = self.items[start : start + LANES * size * n_blocks].reshape(n_blocks, LANES * size)
+            groups.append((size + n_more, sum(map(len, items)), place, n_blocks))
+            items.append(np.hstack([sets, np.tile(np.repeat(more, LANES), (n_blocks, 1))]).ravel())
+        return replace(self, items=np.concatenate(items), groups=np.array(groups, np.int64).reshape(-1, 4))
 
 
 def grouped(indices: Items, offsets: Ints) -> tuple[SizeGroup, ...]:

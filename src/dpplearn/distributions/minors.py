@@ -1,9 +1,8 @@
 """Sums over the minors of baskets, and passes over baskets that are shared by threads.
 
-The minors of a positive semidefinite L are factored by Cholesky. Where eigenvalues are near 1, those of the indefinite
-bordered matrix are factored by LU with row pivots. Matrices whose symmetric part is at least I need no pivots. In a
-pass every thread takes the same share of the sets of every size. So the threads end together, and the result is
-reproducible for a given number of threads.
+No minor needs row pivots: neither those of a positive semidefinite L, nor those of the bordered matrix, nor those of a
+matrix whose symmetric part is at least I. In a pass every thread takes the same share of the sets of every size. So the
+threads end together, and the result is reproducible for a given number of threads.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.blocks import LANES
+from dpplearn.data.blocks import LANES, Blocks
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.determinants import SetMinors, doubtful_pivot
 from dpplearn.errors import InputError
@@ -69,25 +68,25 @@ def over_threads(part: Callable[[Share], Part], work: int, threads: int | None, 
 
 
 def minors_of(
-    C: Floats, baskets: Baskets, threads: int | None, *, symmetric: bool, smallest: Floats, want_delta: bool
+    C: Floats, blocks: Blocks, threads: int | None, *, n_symmetric: int, smallest: Floats, want_delta: bool
 ) -> tuple[Floats, Floats]:
-    """Return log det C_Y of the set at every place of the blocks, −inf where it is left out, and Σ w C_Y⁻ᵀ.
+    """Return log |det C_Y| of the set at every place of the blocks, −inf where it is left out, and Σ w C_Y⁻ᵀ.
 
-    C is symmetric with a unit diagonal, and only the upper triangle is summed, or its symmetric part is at least I.
-    Sets of k items with a pivot below smallest[k] are left out.
+    The symmetric part of C is at least I; or C is symmetric with a unit diagonal and only the upper triangle is summed.
+    Then all pivots of the first `n_symmetric` items are positive and those of the border, the others, are negative.
+    Sets of k items with a smaller pivot than smallest[k] are left out.
     """
-    blocks = baskets.blocks
     sizes, n_blocks = blocks.groups[:, 0], blocks.groups[:, 3]
     mantissas = np.repeat((sizes == 0).astype(float), LANES * n_blocks)  # the loop takes no empty sets
     exponents, k = np.zeros(len(mantissas)), len(smallest) - 1
 
     def part(share: Share) -> Floats:
         delta, work = np.zeros(C.shape) if want_delta else NO_DELTA, np.empty(LANES * (k + 1) * (k + 2))
-        given = (C, symmetric, blocks.items, blocks.weights, blocks.groups, smallest, share.thread, share.of)
+        given = (C, n_symmetric, blocks.items, blocks.weights, blocks.groups, smallest, share.thread, share.of)
         loops("minors").minors_of(*given, delta, mantissas, exponents, work)
         return delta
 
-    parts = over_threads(part, blocks.work * (1 if symmetric else GENERAL), threads, with_blas=False)
+    parts = over_threads(part, blocks.work * (1 if n_symmetric else GENERAL), threads, with_blas=False)
     with np.errstate(divide="ignore"):
         return np.log(mantissas) + np.log(2) * exponents, reduce(iadd, parts)
 
@@ -109,26 +108,18 @@ def symmetric_sums(
     want_delta: bool,
     limit: Limit = doubtful_pivot,
 ) -> Sums:
-    """Return the sums over the minors Y, or Y ∪ border if there is a border.
+    """Return the sums over the minors Y ∪ border. Left out are impossible sizes, and sets with pivots below the limit.
 
-    Left out are sets of an impossible size, sets with a pivot below the limit, which without a border is that of L
-    scaled to a unit diagonal, and with a border those whose two smallest pivots are below it.
+    Pivots are those of the matrix scaled to a unit diagonal.
     """
-    check_items(len(minors.unit), baskets)
-    sums = _bordered_sums if minors.n_border else _definite_sums
-    return sums(minors, possible_sizes, baskets, threads, limit, want_delta)
-
-
-def _definite_sums(
-    minors: SetMinors, possible_sizes: range, baskets: Baskets, threads: int | None, limit: Limit, want_delta: bool
-) -> Sums:
-    C, blocks, possible = minors.scaled, baskets.blocks, minors.inverse > 0
-    if not possible.all():  # comparisons with NaN are false, which leaves out the sets of such items
+    C, n_items, possible = minors.scaled, len(minors.unit), minors.inverse > 0
+    check_items(n_items, baskets)
+    if not possible.all():  # comparisons with NaN are false, which leaves out the sets of items that cannot occur
         C = np.where(possible[:, None] & possible, C, np.nan)
-    log_squares = minors.log_squares
-    sizes = np.arange(min(blocks.largest + 1, possible_sizes.stop))
-    smallest = limit(len(C), sizes)
-    log_dets, delta = minors_of(C, baskets, threads, symmetric=True, smallest=smallest, want_delta=want_delta)
+    blocks, log_squares = baskets.blocks.with_border(n_items, minors.n_border), minors.log_squares
+    smallest = limit(n_items, np.arange(blocks.largest + 1))
+    smallest[: possible_sizes.start + minors.n_border] = smallest[possible_sizes.stop + minors.n_border :] = np.inf
+    log_dets, delta = minors_of(C, blocks, threads, n_symmetric=n_items, smallest=smallest, want_delta=want_delta)
 
     def each() -> Floats:
         rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
@@ -153,35 +144,3 @@ def _whole(upper: Floats, scale: Floats) -> Floats:
 def weighted_sum(weights: Floats, values: Floats) -> float:
     """Return Σ w x, in which terms of weight 0 do not count even if x is −inf."""
     return float(weights @ np.where(weights > 0, values, 0))
-
-
-def _bordered_sums(
-    minors: SetMinors, possible_sizes: range, baskets: Baskets, threads: int | None, limit: Limit, want_delta: bool
-) -> Sums:
-    C, n_items, groups = minors.scaled, len(minors.unit), baskets.by_size
-    border, values, loop = np.arange(n_items, len(C)), np.full(len(baskets), -np.inf), loops("bordered").bordered
-
-    def part(share: Share) -> Floats:
-        delta = np.zeros(C.shape) if want_delta else NO_DELTA
-        for group in groups:
-            k, mine = group.sets.shape[1], share.among(len(group.rows))
-            rows, sets = group.rows[mine], group.sets[mine]
-            weights = baskets.weights[rows]
-            if k not in possible_sizes:
-                continue
-            if k == 0:  # the minor is the border, a diagonal without rounding
-                values[rows] = np.log(np.abs(C[border, border])).sum()
-                if want_delta:
-                    delta[border, border] += weights.sum() / C[border, border]
-                continue
-            found = np.empty(len(rows))
-            smallest = limit(n_items, len(border) + k)
-            loop(C, minors.log_squares, sets, weights, smallest, found, delta, want_delta)
-            values[rows] = found
-        return delta
-
-    work = sum(len(group.rows) * (group.sets.shape[1] + len(border)) ** 3 for group in groups)
-    delta = reduce(iadd, over_threads(part, work, threads, with_blas=False))
-    if want_delta:
-        delta = _whole(delta, minors.inverse)
-    return Sums(lambda: weighted_sum(baskets.weights, values), delta, values.copy)

@@ -231,20 +231,22 @@ class SpectralDPP(Components):
 
     @cached_property
     def bordered(self) -> SetMinors:
-        """The minors of E = [[A, U], [Uᵀ, −D]], which give probabilities for every eigenvalue up to and including 1.
+        """The minors of E = [[A + UUᵀ − UDUᵀ/4, U − UD/2], [·ᵀ, −D]], which also exists for eigenvalues of 1.
 
         U has the eigenvectors near 1, D = (1 − λ)/λ of those, A is the L of the others. Then
-        log P(Y) = log|det E_{Y ∪ border}| + log_constant, and without such eigenvalues E is L. The pivots of an item
-        are compared with A_ii + |U_i|².
+        log P(Y) = log|det E_{Y ∪ border}| + log_constant, and without such eigenvalues E is L. For E is congruent to
+        [[A, U], [Uᵀ, −D]], with unit determinant, and its minors can be factored without row pivots: the pivots of
+        items are those of a positive semidefinite matrix, and those of the border are negative.
         """
         near = self.near_one
         rest, border = self.eigenvalues[~near], self.eigenvalues[near]
-        A = E = symmetric_product(self.eigenvectors[:, ~near], rest / (1 - rest)) if near.any() else self.L
-        U = self.eigenvectors[:, near]
-        if near.any():
-            E = np.block([[A, U], [U.T, -np.diag((1 - border) / border)]])
-        unit = np.sqrt(A.diagonal() + (U**2).sum(axis=1))
-        return SetMinors(E, unit, float(np.log1p(-rest).sum() + np.log(border).sum()))
+        log_constant = float(np.log1p(-rest).sum() + np.log(border).sum())
+        if not near.any():
+            return SetMinors(self.L, np.sqrt(self.L.diagonal()), log_constant)
+        U, D = self.eigenvectors[:, near], (1 - border) / border
+        A = symmetric_product(self.eigenvectors[:, ~near], rest / (1 - rest)) + symmetric_product(U, 1 - D / 4)
+        E = np.block([[A, U * (1 - D / 2)], [(U * (1 - D / 2)).T, -np.diag(D)]])
+        return SetMinors(E, np.sqrt(A.diagonal()), log_constant)
 
     def log_empty(self) -> Floats:
         """Return log P(∅), (1,)."""
@@ -285,6 +287,8 @@ class SpectralDPP(Components):
         """
         if sets.shape[1] not in self.size_range:
             return np.full(len(sets), -np.inf)
+        if not sets.shape[1]:
+            return np.repeat(self.log_empty(), len(sets))
         if not self.near_one.any():
             return log_gram(self._odds_factor, sets) + self.log_empty()
         values = log_gram(self.factor, sets)

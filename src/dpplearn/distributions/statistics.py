@@ -251,7 +251,7 @@ def log_minors(C: Floats, baskets: Baskets, threads: int | None = None) -> Float
 
 def _general_minors(C: Floats, baskets: Baskets, threads: int | None, *, want_delta: bool) -> tuple[Floats, Floats]:
     smallest = np.zeros(baskets.blocks.largest + 1)
-    return minors_of(C, baskets, threads, symmetric=False, smallest=smallest, want_delta=want_delta)
+    return minors_of(C, baskets.blocks, threads, n_symmetric=0, smallest=smallest, want_delta=want_delta)
 
 
 def segment_sums(log_odds: Floats, bias: Floats, baskets: AnyBaskets, threads: int | None = None) -> SegmentSums:

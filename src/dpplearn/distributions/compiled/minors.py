@@ -13,11 +13,12 @@ Sizes. Indices are numbers where the size of the sets is known when the program 
 values. `each` then unrolls a loop or writes one. Symmetric minors of up to SMALL items have a function per size, in
 which all numbers stay in registers or on the stack. All other sizes share a function.
 
-Guards. A symmetric C has a unit diagonal, so pivots lie between 0 and 1. A pivot below `smallest` cannot be
-distinguished from 0: the set is left out, with a determinant of 0. Lanes cannot branch one by one, so the computation
-continues in all of them; `alive` masks the result. Items that cannot occur have rows of NaN, and comparisons with NaN
-are false, which also leaves the set out. If C is not symmetric, its symmetric part is at least I, and so are the
-pivots. Determinants are products m 2ᵉ, which neither underflow nor overflow. The caller takes the logarithms.
+Guards. A symmetric C has a unit diagonal, so pivots lie between 0 and 1; those of a border at the end of every set lie
+between −1 and 0. A pivot whose size is below `smallest` cannot be distinguished from 0: the set is left out, with a
+determinant of 0. Lanes cannot branch one by one, so the computation continues in all of them; `alive` masks the result.
+Items that cannot occur have rows of NaN, and comparisons with NaN are false, which also leaves the set out. If C is not
+symmetric, its symmetric part is at least I, and so are the pivots. Determinants are products m 2ᵉ, which neither
+underflow nor overflow. The caller takes the logarithms.
 
 Formulas. Symmetric C_Y = l D lᵀ with l unit lower triangular, and C_Y⁻¹ = Tᵀ D⁻¹ T with T = −l⁻¹. Any other C_Y is
 inverted in place by Gauss–Jordan elimination.
@@ -30,6 +31,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core import cgutils
@@ -144,7 +146,9 @@ def loop(builder: Any, start: Any, stop: Any, step: int = 1) -> Iterator[Any]:
 
 
 # The arguments of a function for all blocks of sets of one size, as LLVM values; arrays are pointers.
-Arguments = namedtuple("Arguments", "C n_items items weights k smallest start stop delta mantissas exponents work")
+Arguments = namedtuple(
+    "Arguments", "C n_rows n_symmetric items weights k smallest start stop delta mantissas exponents work"
+)
 
 
 class Program:
@@ -241,8 +245,8 @@ class Program:
 
     def rows(self, matrix: Any, i: Any) -> list[Any]:
         """Return the address of row y_i of a matrix for every set."""
-        n_items = self.arguments.n_items
-        return [self.builder.gep(matrix, [self.builder.mul(item, n_items)]) for item in self.items(i)]
+        n_rows = self.arguments.n_rows
+        return [self.builder.gep(matrix, [self.builder.mul(item, n_rows)]) for item in self.items(i)]
 
     def gather(self, rows: list[Any], j: Any) -> Lanes:
         """Return entry y_j of those rows."""
@@ -269,10 +273,9 @@ class Program:
         """l into the lower triangle and 1/d; return a mask of the lanes that have no pivot below the smallest."""
         smallest = from_each(self.builder, [self.arguments.smallest] * LANES)
         lowest, d = Variable(self.one), Variable(self.one)
-        self[self.inverses, 0] = self.one
-        for i in self.each(1, self.k):
+        for i in self.each(0, self.k):
             rows = self.rows(self.arguments.C, i)
-            d.set(self.one)
+            d.set(self.gather(rows, i))
             for js in self.columns(0, i):
                 u = [Variable(self.gather(rows, j)) for j in js]
                 for p in self.each(0, js[0]):
@@ -291,10 +294,16 @@ class Program:
                     d.set(d.get() - value * l_j)
             pivot = d.get()
             self[self.inverses, i] = self.one / pivot
-            possible = pivot >= smallest
+            size = pivot * self.sign(i)
+            possible = size >= smallest
             lowest.set(lowest.get().where(possible, self.zero))
-            self.multiply(pivot.where(possible, self.one))
+            self.multiply(size.where(possible, self.one))
         return lowest.get() >= self.one
+
+    def sign(self, i: Any) -> Lanes:
+        """Return the sign that pivot i must have: −1 for the border."""
+        in_border = self.builder.icmp_unsigned(">=", self.items(i)[0], self.arguments.n_symmetric)
+        return (self.zero - self.one).where(in_border, self.one)
 
     def add_inverse(self, alive: Any) -> None:
         """Add w (C_Y)⁻¹ = w TᵀD⁻¹T to the upper triangle of delta; T = −l⁻¹ takes the place of l, row by row."""
@@ -393,30 +402,29 @@ OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_m
 
 @njit(
     types.void(
-        *(MATRIX, types.boolean, ITEMS, NUMBERS, GROUPS, NUMBERS, types.int64, types.int64),
+        *(MATRIX, types.int64, ITEMS, NUMBERS, GROUPS, NUMBERS, types.int64, types.int64),
         *(OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS, OUT_NUMBERS),
     ),
     **OPTIONS,
 )
 def minors_of(  # type: ignore[no-untyped-def]
-    C, symmetric, items, weights, groups, smallest, thread, threads, delta, mantissas, exponents, work
+    C, n_symmetric, items, weights, groups, smallest, thread, threads, delta, mantissas, exponents, work
 ):
-    """Write a thread's part of the determinants m 2ᵉ of C_Y. Unless `delta` is empty, add Σ w C_Y⁻ᵀ to it.
+    """Write a thread's part of the determinants |m| 2ᵉ of C_Y. Unless `delta` is empty, add Σ w C_Y⁻ᵀ to it.
 
-    Of a symmetric C, which has a unit diagonal, only the upper triangle is added. smallest[k] is the smallest pivot
-    allowed for k items; larger sets are left out. `work` holds one block of the largest size.
+    C is symmetric unless n_symmetric is 0; items from that on are the border. Then only the upper triangle is added,
+    and sets of k items with a pivot below smallest[k] are left out. `work` holds one block of the largest size.
     """
-    n = len(C)
     for group in range(len(groups)):
         k, item, place, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
-        if k == 0 or k >= len(smallest):
+        if k == 0 or smallest[k] == np.inf:
             continue
         start, stop = n_blocks * thread // threads, n_blocks * (thread + 1) // threads
-        given = (C, n, items[item:], weights[place:], k, smallest[k], start, stop)
+        given = (C, len(C), n_symmetric, items[item:], weights[place:], k, smallest[k], start, stop)
         arguments = (*given, delta, mantissas[place:], exponents[place:], work)
-        if symmetric and len(delta):
+        if n_symmetric and len(delta):
             _symmetric_inverses(arguments)
-        elif symmetric:
+        elif n_symmetric:
             _symmetric_determinants(arguments)
         elif len(delta):
             _inverses(arguments)

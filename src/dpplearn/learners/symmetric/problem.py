@@ -74,18 +74,23 @@ def normaliser(B: Floats, L: Floats) -> tuple[float, Floats]:
 def gradient_in_K(kernel: SpectralDPP, stats: Statistics) -> Floats:
     """Return ∂/∂K of the mean log-likelihood, mean (K − I_Ȳ)⁻¹, in the eigenbasis of K.
 
-    With c = 1/(1 − λ), V the eigenvectors away from 1 and [[P, q], [qᵀ, s]] the averaged bordered inverse, the
-    blocks are c VᵀPV c − diag(c), c Vᵀq/λ and diag(1/λ) + s/λλ. Without a border, that is (I+L) Delta (I+L) − (I+L).
+    With c = 1/(1 − λ), V the eigenvectors away from 1 and [[P, q], [qᵀ, s]] the averaged inverse under
+    [[A, U], [Uᵀ, −D]] (see `SpectralDPP.bordered`), the blocks are c VᵀPV c − diag(c), c Vᵀq/λ and diag(1/λ) + s/λλ.
+    Without eigenvalues near 1, that is (I+L) Delta (I+L) − (I+L).
     """
     lam, V, near = kernel.eigenvalues, kernel.eigenvectors, kernel.near_one
     delta, n = stats.delta / stats.weight, kernel.n_items
     c = np.zeros(n)
     np.divide(1, 1 - lam, out=c, where=~near)
-    G = c[:, None] * (V.T @ delta[:n, :n] @ V) * c - np.diag(c)
+    M = V.T @ delta[:n, :n] @ V
+    G = c[:, None] * M * c - np.diag(c)
     if near.any():
-        cross = c[:, None] * (V.T @ delta[:n, n:]) / lam[near]
+        # E is a congruence of that matrix with [[I, U/2], [0, I]]
+        q = V.T @ delta[:n, n:]
+        s = delta[n:, n:] + (q[near] + q[near].T) / 2 + M[np.ix_(near, near)] / 4
+        cross = c[:, None] * (q + M[:, near] / 2) / lam[near]
         G[:, near], G[near] = cross, cross.T
-        G[np.ix_(near, near)] = np.diag(1 / lam[near]) + delta[n:, n:] / np.outer(lam[near], lam[near])
+        G[np.ix_(near, near)] = np.diag(1 / lam[near]) + s / np.outer(lam[near], lam[near])
     return G
 
 
