@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, get_args
 import typer
 
 from dpplearn.cli.errors import UsageError
+from dpplearn.cli.output import Display
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.files import FORMATS, find_files, read_items
 from dpplearn.data.readers import read_baskets
@@ -130,9 +131,10 @@ class Read:
         """The columns and the format, as arguments of `read_baskets`."""
         return {**named_columns(self.columns), "format": self.format}
 
-    def baskets(self, path: str) -> Baskets:
+    def baskets(self, path: str, display: Display) -> Baskets:
         """Read the baskets between --since and --before."""
-        baskets = read_baskets(path, **self.how)
+        with display.busy(f"reading {path}"):
+            baskets = read_baskets(path, **self.how)
         baskets = baskets if self.since is None else baskets.since(self.since)
         return baskets if self.before is None else baskets.before(self.before)
 
@@ -161,30 +163,6 @@ class Filter:
         baskets = baskets if self.keep_items is None else baskets.of_items(read_items(self.keep_items))
         baskets = baskets if self.min_count is None else baskets.min_count(self.min_count)
         return baskets if self.top_items is None else baskets.most_frequent(self.top_items)
-
-
-@dataclass(frozen=True)
-class Display:
-    """Options of every command.
-
-    Parameters
-    ----------
-    as_json
-        Print JSON instead of tables.
-    quiet
-        Show no progress.
-    threads
-        Number of threads; by default all cores.
-    """
-
-    as_json: Annotated[bool, typer.Option("--json")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q")] = False
-    threads: int | None = None
-
-    @property
-    def progress(self) -> bool:
-        """Whether to show progress."""
-        return not self.quiet
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -9,8 +9,8 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import FILE, OUTPUT, Display, Force, check_target
-from dpplearn.cli.output import Report, write
+from dpplearn.cli.options import FILE, OUTPUT, Force, check_target
+from dpplearn.cli.output import Display, Report
 from dpplearn.models.model_file import MODEL_FILE
 from dpplearn.models.store import ModelStore
 from dpplearn.utils.text import TextTable, chance
@@ -69,4 +69,4 @@ def add_items(
     }
     rows = [(str(item), chance(p)) for item, p in added.items()]
     table = TextTable("New items", found.learned.added or "", ["item", "probability>"], rows)
-    write(Report(values, [table]), display, model=str(model), output=str(output or model))
+    display.write(Report(values, [table]), model=str(model), output=str(output or model))

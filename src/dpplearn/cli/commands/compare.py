@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from dpplearn.cli.commands.score import AllBaskets, Lengths
-from dpplearn.cli.options import Data, Display, Filter, Read, Seed, one_of
-from dpplearn.cli.output import busy, write
+from dpplearn.cli.options import Data, Filter, Read, Seed, one_of
+from dpplearn.cli.output import Display
 from dpplearn.learners.symmetric.table import LEARNERS
 
 # Models that are compared by default. Independent items are always a baseline.
@@ -43,9 +43,8 @@ def compare(
 
     chosen = {name: {"model": name} if name == "mixture" else {"learner": name} for name in learner or ()}
     options = chosen or {name: dict(each) for name, each in MODELS.items()}
-    with busy(f"reading {data}", display):
-        baskets = filter.filtered(read.baskets(data))
+    baskets = filter.filtered(read.baskets(data, display))
     most = None if all_baskets else MAX_BASKETS
     limits: dict[str, Any] = {"max_baskets": most, "rng": seed, "progress": display.progress}
     result = cross_validate(baskets, options, folds=folds, k=k or KS, **limits)
-    write(result, display, data=data, folds=folds, seed=seed, models=options)
+    display.write(result, data=data, folds=folds, seed=seed, models=options)

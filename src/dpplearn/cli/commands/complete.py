@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.options import Display, Items, Model
-from dpplearn.cli.output import write
+from dpplearn.cli.options import Items, Model
+from dpplearn.cli.output import Display
 
 
 def complete(
@@ -24,4 +24,4 @@ def complete(
         Size of the set, including the ITEMs. By default the set grows until no item raises its probability.
     """
     loaded = dpplearn.load(model)
-    write(loaded.complete(items or [], k), display, model=str(model), caution=loaded.caution)
+    display.write(loaded.complete(items or [], k), model=str(model), caution=loaded.caution)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dpplearn
-from dpplearn.cli.options import Display, Model, Positive
-from dpplearn.cli.output import write
+from dpplearn.cli.options import Model, Positive
+from dpplearn.cli.output import Display
 from dpplearn.models.describe import describe as describe_model
 from dpplearn.models.describe import describe_item
 
@@ -21,4 +21,4 @@ def describe(model: Model, display: Display, item: str | None = None, top: Posit
     """
     loaded = dpplearn.load(model)
     result = describe_model(loaded, top) if item is None else describe_item(loaded, item, top)
-    write(result, display, model=str(model), caution=loaded.caution)
+    display.write(result, model=str(model), caution=loaded.caution)

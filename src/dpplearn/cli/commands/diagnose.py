@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from dpplearn.cli.options import FILE, Data, Display, Filter, Positive, Read, Seed
-from dpplearn.cli.output import busy, write
+from dpplearn.cli.options import FILE, Data, Filter, Positive, Read, Seed
+from dpplearn.cli.output import Display
 
 
 def diagnose(
@@ -30,7 +30,6 @@ def diagnose(
     """
     from dpplearn.analysis.diagnose import diagnose
 
-    with busy(f"reading {data}", display):
-        baskets = filter.filtered(read.baskets(data))
+    baskets = filter.filtered(read.baskets(data, display))
     result = diagnose(baskets, similarity=similarity, rng=seed, threads=display.threads, progress=display.progress)
-    write(result, display, top, data=data, seed=seed)
+    display.write(result, top, data=data, seed=seed)

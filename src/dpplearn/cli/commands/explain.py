@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.options import Display, Items, Model
-from dpplearn.cli.output import write
+from dpplearn.cli.options import Items, Model
+from dpplearn.cli.output import Display
 from dpplearn.distributions.compiled import few_answers
 from dpplearn.models.explaining import N_ORDERS
 
@@ -32,4 +32,4 @@ def explain(
     loaded = dpplearn.load(model)
     with few_answers():
         result = loaded.explain(items or [], candidate, n_orders=orders)
-    write(result, display, model=str(model), caution=loaded.caution)
+    display.write(result, model=str(model), caution=loaded.caution)

@@ -21,7 +21,6 @@ from dpplearn.cli.options import (
     AnySeed,
     Cluster,
     Data,
-    Display,
     Filter,
     Force,
     Read,
@@ -29,7 +28,7 @@ from dpplearn.cli.options import (
     check_target,
     some_seed,
 )
-from dpplearn.cli.output import busy, write
+from dpplearn.cli.output import Display
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.data.readers import read_parts
@@ -144,7 +143,7 @@ def fit(
         save_model(result.model, output, checkpoint, force)
         if test is not None and holdout_file is not None:
             _write_baskets(test, holdout_file, read)
-    write(result, display, test, data=data, seed=seed, output=str(output))
+    display.write(result, test, data=data, seed=seed, output=str(output))
     if INTERRUPTS.received is not None:  # while the model was saved
         leave_interrupted(output)
 
@@ -178,15 +177,13 @@ def _opened(
 ) -> Iterator[tuple[AnyBaskets, Baskets | None]]:
     """Yield training and held-out baskets. With a cluster, every file is a part, which workers hold until the end."""
     if cluster is None:
-        with busy(f"reading {data}", display):
-            both = split(filter.filtered(read.baskets(data)), holdout, seed)
-        yield both
+        yield split(filter.filtered(read.baskets(data, display)), holdout, seed)
         return
     options = {"--holdout": holdout, "--since": read.since, "--before": read.before}
     filters = {"--keep-items": filter.keep_items, "--min-count": filter.min_count, "--top-items": filter.top_items}
     check_exclusive({**options, **filters}, "is not valid with --cluster; see dpplearn prepare")
     how = {name: value for name, value in read.how.items() if name != "time"}
-    with busy(f"reading {data}", display):
+    with display.busy(f"reading {data}"):
         parts = read_parts(data, **how, cluster=cluster)
     with parts:
         yield parts, None

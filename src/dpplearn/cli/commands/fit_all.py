@@ -9,8 +9,8 @@ import typer
 
 import dpplearn
 from dpplearn.cli.learning import Learn
-from dpplearn.cli.options import OUTPUT_FOLDER, Cluster, Display, Force, Seed
-from dpplearn.cli.output import write
+from dpplearn.cli.options import OUTPUT_FOLDER, Cluster, Force, Seed
+from dpplearn.cli.output import Display
 from dpplearn.errors import InputError
 
 
@@ -57,7 +57,7 @@ def fit_all(
         progress=display.progress,
         **learn.given,
     )
-    write(store, display, prepared=str(prepared), output=str(output))
+    display.write(store, prepared=str(prepared), output=str(output))
     if store.failed:
         some = f"{len(store.failed)} of {len({*store, *store.failed})} categories could not be fitted"
         raise InputError(f"{some}: {'; '.join(f'{slug} ({why})' for slug, why in store.failed.items())}")

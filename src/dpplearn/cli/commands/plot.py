@@ -11,8 +11,8 @@ import typer
 import dpplearn
 from dpplearn import plots
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import FILE, OUTPUT, Columns, Display, Force, Model, check_target, named_columns
-from dpplearn.cli.output import Report, busy, write
+from dpplearn.cli.options import FILE, OUTPUT, Columns, Force, Model, check_target, named_columns
+from dpplearn.cli.output import Display, Report
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError, OutputExistsError
@@ -71,7 +71,7 @@ def plot(
         check_target("--output", file, (model, data), PICTURE, force=force)
     found = dpplearn.load(model)
     drawn, notes = [], []
-    with busy("drawing", display):
+    with display.busy("drawing"):
         baskets = None if data is None else read_baskets(data, **named_columns(columns))
         for each, file in files.items():
             try:
@@ -85,7 +85,7 @@ def plot(
             drawn.append(str(file))
     values = {"files": drawn, "notes": notes, "independent": found.independent, "caution": found.caution}
     parts: list[Part] = [Facts("Plots", [(Path(file).stem, file) for file in drawn]), *notes, found.caution]
-    write(Report(values, parts), display, model=str(model))
+    display.write(Report(values, parts), model=str(model))
 
 
 def _reliability(model: Any, baskets: Baskets) -> Any:
@@ -97,7 +97,5 @@ def _reliability(model: Any, baskets: Baskets) -> Any:
 def _make_folder(path: Path) -> None:
     try:
         path.mkdir(exist_ok=True)
-    except FileExistsError:
-        raise OutputExistsError(f"{path} is a file; name a folder") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be the folder for all plots: {error.strerror}") from None
+        raise OutputExistsError(f"{path} cannot be the folder of the plots: {error.strerror}") from None

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 import dpplearn
-from dpplearn.cli.options import BASKET_COLUMNS, FILE, OUTPUT_FOLDER, Columns, Display, Force, Seed, named_columns
-from dpplearn.cli.output import write
+from dpplearn.cli.options import BASKET_COLUMNS, FILE, OUTPUT_FOLDER, Columns, Force, Seed, named_columns
+from dpplearn.cli.output import Display
 from dpplearn.data.files import read_items
 from dpplearn.pipeline.prepared import Prepared
 
@@ -23,11 +23,11 @@ class Rules:
     ----------
     drop
         Drop this item, such as postage, by identifier or name; repeat for more.
-    keep_items
+    items
         Keep the items of a file, one per line.
-    min_size
+    min_products
         Drop baskets of fewer different items.
-    max_size
+    max_products
         Drop baskets of more different items.
     min_count
         Drop items in fewer baskets of their category.
@@ -45,9 +45,9 @@ class Rules:
 
     panel: ClassVar[str] = "Rules, in this order, and the split"
     drop: list[str] | None = None
-    keep_items: Annotated[Path | None, FILE] = None
-    min_size: int = 5
-    max_size: int = 100
+    items: Annotated[Path | None, typer.Option("--keep-items", metavar="FILE")] = None
+    min_products: Annotated[int, typer.Option("--min-size")] = 5
+    max_products: Annotated[int, typer.Option("--max-size")] = 100
     min_count: int = 100
     top_items: int = 100
     min_items: int = 25
@@ -55,14 +55,11 @@ class Rules:
     train: float = 0.7
     split_time: Annotated[str | None, typer.Option(metavar="TIME")] = None
 
+    @property
     def options(self) -> dict[str, Any]:
-        """Return the options of `prepare`."""
-        given = asdict(self)
-        given["drop"] = given["drop"] or ()
-        keep = given.pop("keep_items")
-        given["items"] = () if keep is None else read_items(keep)
-        given["min_products"], given["max_products"] = given.pop("min_size"), given.pop("max_size")
-        return given
+        """The options of `prepare`."""
+        items = () if self.items is None else read_items(self.items)
+        return {**asdict(self), "drop": self.drop or (), "items": items}
 
 
 def prepare(
@@ -94,7 +91,7 @@ def prepare(
         Memory to use, such as 4GB; by default half of what is free.
     """
     if not inputs:
-        write(Prepared.open(output), display)
+        display.write(Prepared.open(output))
         return
     named: dict[str, Any] = named_columns(columns, (*BASKET_COLUMNS, "category", "name"))
     if named.get("category") == "":
@@ -109,6 +106,6 @@ def prepare(
         threads=display.threads,
         force=force,
         progress=display.progress,
-        **rules.options(),
+        **rules.options,
     )
-    write(prepared, display)
+    display.write(prepared)

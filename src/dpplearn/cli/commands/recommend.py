@@ -13,7 +13,6 @@ from dpplearn.cli.options import (
     FILE,
     OUTPUT,
     Columns,
-    Display,
     Force,
     Format,
     Items,
@@ -23,7 +22,7 @@ from dpplearn.cli.options import (
     named_columns,
     one_of,
 )
-from dpplearn.cli.output import write
+from dpplearn.cli.output import Display
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
 from dpplearn.distributions.compiled import few_answers
@@ -73,7 +72,7 @@ def recommend(
     if baskets is None or output is None:
         check_exclusive({"--columns": columns}, "needs --baskets")
         found = _for_one(models, items or [], k, allow, deny or [], order == "blend", unknown)
-        write(found, display, model=str(models))
+        display.write(found, model=str(models))
         return
     check_exclusive({"ITEM": items}, "is not valid with --baskets")
     check_target("--output", output, (models, baskets), RECOMMENDATION_TABLE, force=force)
@@ -91,7 +90,7 @@ def recommend(
         force=force,
         progress=display.progress,
     )
-    write(result, display, model=str(models), baskets=baskets, output=str(output))
+    display.write(result, model=str(models), baskets=baskets, output=str(output))
 
 
 def _for_one(

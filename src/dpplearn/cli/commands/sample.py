@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.options import AnySeed, Display, Model, some_seed
-from dpplearn.cli.output import Report, busy, write
+from dpplearn.cli.options import AnySeed, Model, some_seed
+from dpplearn.cli.output import Display, Report
 from dpplearn.utils.text import TextTable, contents, count
 
 
@@ -29,8 +29,8 @@ def sample(
         Items per set; by default the size is random, too.
     """
     loaded, seed = dpplearn.load(model), some_seed(seed)
-    with busy("drawing", display):
+    with display.busy("drawing"):
         sets = loaded.sample(n, k, rng=seed)
     rows = [(str(row), str(len(each)), contents(each)) for row, each in enumerate(sets, start=1)]
     table = TextTable(count(n, "random set"), "", [">", "size>", "items"], rows)
-    write(Report({"n": n, "k": k, "samples": sets}, [table]), display, model=str(model), seed=seed)
+    display.write(Report({"n": n, "k": k, "samples": sets}, [table]), model=str(model), seed=seed)

@@ -9,8 +9,8 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import FILE, OUTPUT, Data, Display, Force, Model, Read, Seed, Unknown, check_target, one_of
-from dpplearn.cli.output import Report, busy, write
+from dpplearn.cli.options import FILE, OUTPUT, Data, Force, Model, Read, Seed, Unknown, check_target, one_of
+from dpplearn.cli.output import Display, Report
 from dpplearn.data.baskets import known_baskets
 from dpplearn.data.readers import read_baskets
 from dpplearn.data.times import PERIODS, known_times
@@ -60,13 +60,11 @@ def score(
         check_target("--output", output, (*paths, data, train), SCORE_TABLE, force=force)
     models = dict(zip(_names(paths), map(dpplearn.load, paths), strict=True))
     catalogue = next(iter(models.values())).catalogue
-    with busy(f"reading {data}", display):
-        baskets, dropped = known_baskets(read.baskets(data), catalogue, unknown)
-        if by is not None:
-            known_times(baskets.times)
-        past = None if train is None else read_baskets(train, **read.how)
+    baskets, dropped = known_baskets(read.baskets(data, display), catalogue, unknown)
+    if by is not None:
+        known_times(baskets.times)
     try:
-        learned_from = None if past is None else known_baskets(past, catalogue, unknown)[0]
+        learned_from = None if train is None else known_baskets(read_baskets(train, **read.how), catalogue, unknown)[0]
     except InputError as error:
         raise InputError(f"--train {train}: {error}") from None
     most = None if all_baskets else MAX_BASKETS
@@ -83,15 +81,14 @@ def score(
     unknown_items = f"Unknown items: {dropped}." if dropped else ""
     parts = [unknown_items, *result.tables(), *(table for each in periods for table in each.tables())]
     files = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
-    write(Report(values, parts), display, **files, output=None if output is None else str(output))
+    display.write(Report(values, parts), **files, output=None if output is None else str(output))
 
 
 def _names(paths: list[Path]) -> list[str]:
     """Return the names of models: one is called "model", several have the names of their files."""
     if len(paths) == 1:
         return ["model"]
-    stems = [path.stem for path in paths]
-    names = stems if len(set(stems)) == len(stems) else list(map(str, paths))
+    names = [path.stem for path in paths]
     if len(set(names)) < len(names):
-        raise UsageError("--against names a model twice; compare different models")
+        raise UsageError("--against must name models whose files have different names")
     return names

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import FILE, Display
+from dpplearn.cli.options import FILE
+from dpplearn.cli.output import Display
 from dpplearn.errors import InputError
 
 

@@ -11,8 +11,8 @@ import dpplearn
 from dpplearn.cli.commands.fit import HoldoutFraction, leave_interrupted, save_model, split
 from dpplearn.cli.errors import INTERRUPTS
 from dpplearn.cli.learning import MaxSeconds
-from dpplearn.cli.options import FILE, OUTPUT, AnySeed, Data, Display, Force, Model, Read, check_target, some_seed
-from dpplearn.cli.output import busy, write
+from dpplearn.cli.options import FILE, OUTPUT, AnySeed, Data, Force, Model, Read, check_target, some_seed
+from dpplearn.cli.output import Display
 from dpplearn.data.readers import read_baskets
 from dpplearn.models.model_file import MODEL_FILE
 
@@ -46,9 +46,8 @@ def update(
     """
     check_target("--output", output, (model, data, old), MODEL_FILE, force=force)
     given, seed = dpplearn.load(model), some_seed(seed)
-    with busy(f"reading {data}", display):
-        new, test = split(read.baskets(data), holdout, seed)
-        past = None if old is None else read_baskets(old, **read.how)
+    new, test = split(read.baskets(data, display), holdout, seed)
+    past = None if old is None else read_baskets(old, **read.how)
     result = dpplearn.update(
         given,
         new,
@@ -61,6 +60,6 @@ def update(
         progress=display.progress,
     )
     save_model(result.model, output, None, force)
-    write(result, display, before=str(model), data=data, seed=seed, output=str(output))
+    display.write(result, before=str(model), data=data, seed=seed, output=str(output))
     if INTERRUPTS.received is not None:  # while the model was saved
         leave_interrupted(output)
