@@ -329,7 +329,6 @@ def prepare(
     paths = find_files(inputs, folder)
     names = None if names is None else fspath(names)
     read = paths if names is None else [*paths, *find_files(names)]
-    states = _states(read)
     digests = [{"path": os.path.abspath(path), "sha256": _digest(path)} for path in read]
     files = [[Path(each["path"]).name, each["sha256"]] for each in digests]
     key = content_digest([PREPARED_FOLDER.format, files, asdict(columns), names and name, asdict(checked)])
@@ -345,10 +344,8 @@ def prepare(
         ):
             script = _Script(database, checked, columns, shown.bar("preparing"))
             script.read(paths, names, name)
-            if _states(read) != states:
-                raise InputError(f"{source} changed while it was read; prepare again when nobody writes to it")
             script.apply_rules()
-            entries = list(script.write(work / "new", target))
+            entries = script.write(work / "new", target)
             manifest = {
                 "kind": PREPARED_FOLDER.kind,
                 "format": PREPARED_FOLDER.format,
@@ -370,10 +367,6 @@ def _digest(path: str) -> str:
         return digest(Path(path))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def _states(paths: list[str]) -> list[tuple[int, int] | None]:
-    return [(os.stat(each).st_size, os.stat(each).st_mtime_ns) if os.path.exists(each) else None for each in paths]
 
 
 def _unchanged(folder: Path, key: str) -> Prepared | None:
@@ -487,54 +480,44 @@ class _Script:
             lost = [f"{each['categories']} by {each['rule']} ({each['what']})" for each in removed]
             raise InputError(f"no category is left; the rules removed {', '.join(lost)}; relax them")
 
-    def write(self, folder: Path, target: str) -> Iterator[dict[str, Any]]:
-        """Write the files of every category. Yield what the manifest says about them."""
+    def write(self, folder: Path, target: str) -> list[dict[str, Any]]:
+        """Write the files of every category. Return what the manifest says about them."""
         if self.integer_items and self.rows(f"SELECT {all_plain('label')} FROM labels")[0][0]:
             self.rows("ALTER TABLE labels ALTER label TYPE BIGINT")
-        found = self.rows("""
-            SELECT category_number, any_value(category) AS name FROM products JOIN categories c USING (category_number)
-            WHERE c.fate = {fate.kept} GROUP BY category_number ORDER BY name
+        items = dict(self.rows("SELECT category_number, list(label ORDER BY label) FROM labels GROUP BY ALL"))
+        sides = self.rows("""
+            SELECT category, category_number, test, count(*), CAST(sum(w) AS DOUBLE)
+            FROM (SELECT DISTINCT category_number, test, basket, {weight} AS w FROM kept_pairs)
+            JOIN (SELECT DISTINCT category_number, category FROM products) USING (category_number)
+            JOIN categories USING (category_number) WHERE fate = {fate.kept} GROUP BY ALL ORDER BY category, test
         """)
-        slug_of = slugs(name for _, name in found)
+        slug_of, entries = slugs(dict.fromkeys(name for name, *_ in sides)), dict[int, dict[str, Any]]()
         folder.mkdir()
         self.rows("SET preserve_insertion_order = true")
-        for number, name in found:
-            slug = slug_of[name]
+        for name, number, test, n_baskets, weight in sides:
+            slug, side = slug_of[name], SIDES[test]
             self.bar.advance(text=f"writing {slug}")
-            written = {side: self.write_side(folder, target, number, slug, side) for side in SIDES}
-            files = {side: entry for side, entry in written.items() if entry is not None}
-            items = self.rows(f"SELECT label FROM labels WHERE category_number = {number} ORDER BY label")
-            yield {
-                "slug": slug,
-                "name": name,
-                "n_items": len(items),
-                "n_baskets": {side: files[side]["n_baskets"] if side in files else 0 for side in SIDES},
-                "items": [label for (label,) in items],
-                "files": files,
+            file = f"{slug}.{side}.parquet"
+            self.write_file(folder / file, f"category_number = {number} AND test = {test}")
+            entry = {"slug": slug, "name": name, "items": items[number], "files": {}}
+            entries.setdefault(number, entry)["files"][side] = {
+                "file": f"{target}/{file}",
+                "sha256": digest(folder / file),
+                "n_baskets": n_baskets,
+                "weight": weight,
             }
+        return list(entries.values())
 
-    def write_side(self, folder: Path, target: str, number: int, slug: str, side: str) -> dict[str, Any] | None:
-        chosen = f"FROM kept_pairs WHERE category_number = {number} AND test = {side == 'test'}"
-        of_baskets = f"SELECT DISTINCT basket{', weight' if self.columns.weight else ''} {chosen}"
-        baskets, total = self.rows(f"SELECT count(*), sum({{weight}}) FROM ({of_baskets})")[0]
-        if not baskets:
-            return None
-        file = f"{slug}.{side}.parquet"
+    def write_file(self, file: Path, chosen: str) -> None:
         # Sorted, so that the same content gives the same file in whatever order the rows came.
         query = f"""
-            SELECT basket, label AS item{self.extras} FROM (SELECT * {chosen})
+            SELECT basket, label AS item{self.extras} FROM (SELECT * FROM kept_pairs WHERE {chosen})
             JOIN labels USING (product) ORDER BY basket, item
         """
         options = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
-        self.database.execute(f"COPY ({query}) TO {sql_text(str(folder / file))} ({options})").fetchall()
-        with open(folder / file, "rb") as written:
+        self.database.execute(f"COPY ({query}) TO {sql_text(str(file))} ({options})").fetchall()
+        with open(file, "rb") as written:
             os.fsync(written.fileno())
-        return {
-            "file": f"{target}/{file}",
-            "sha256": digest(folder / file),
-            "n_baskets": baskets,
-            "weight": float(total),
-        }
 
     def report(self) -> dict[str, Any]:
         """Return what the manifest says about the rows, and what a user may have overlooked."""
@@ -542,8 +525,7 @@ class _Script:
         known = {label for (label,) in named}
         asked = (*self.rules.drop, *self.rules.items)
         lost = self.rows("""
-            SELECT category, fate, n_items, coalesce(n_baskets, 0) FROM categories
-            JOIN (SELECT DISTINCT category_number, category FROM products) USING (category_number)
+            SELECT DISTINCT category, fate FROM categories JOIN products USING (category_number)
             WHERE fate < {fate.kept} ORDER BY category
         """)
         variants = self.rows(f"""
@@ -565,10 +547,7 @@ class _Script:
             "missing_items": [each for each in asked if each not in known and not matching(known, each)],
             "case_variants": [each for (each,) in variants],
             "no_products": [each for (each,) in no_products],
-            "lost_categories": [
-                {"name": name, "rule": list(RULES)[fate], "n_items": int(n_items), "n_baskets": int(n_baskets)}
-                for name, fate, n_items, n_baskets in lost
-            ],
+            "lost_categories": {name: list(RULES)[fate] for name, fate in lost},
         }
 
     def account(self) -> list[dict[str, Any]]:

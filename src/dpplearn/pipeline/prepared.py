@@ -221,13 +221,9 @@ class Prepared:
         ]
         columns = ["category", "name of its files", "items>", "train>", "test>"]
         yield TextTable("Categories", "Numbers of items, and of training and test baskets.", columns, kept)
-        lost = [
-            (each["name"], each["rule"], count(each["n_items"]), count(each["n_baskets"]))
-            for each in report["lost_categories"]
-        ]
+        lost = list(report["lost_categories"].items())
         if lost:
-            meaning = "Items and baskets after the rules on items."
-            yield TextTable("Dropped categories", meaning, ["category", "rule", "items>", "baskets>"], lost)
+            yield TextTable("Dropped categories", "", ["category", "rule"], lost)
         bad = [
             (
                 each["reason"],
