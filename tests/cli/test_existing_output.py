@@ -45,7 +45,6 @@ CALLS = {
     **table_calls("score", "{model}", "{data}", "-q"),
     "plot png": Call(("plot", "{model}", "sizes", "-q"), "out.png"),
     "plot svg": Call(("plot", "{model}", "sizes", "-q"), "out.svg"),
-    "plot all": Call(("plot", "{model}", "all", "-q"), "folder", "sizes.png"),
     "prepare": Call(("prepare", "{data}", *RULES), "folder", "manifest.json"),
     "fit-all": Call(("fit-all", "{prepared}", *QUICK_FIT, "--processes", "1"), "folder", "manifest.json"),
 }
@@ -142,7 +141,7 @@ def test_a_folder_of_the_users_files_is_kept_and_a_file_never_replaced_by_a_fold
     before = content(tmp_path)
     for name in ("prepare", "fit-all"):
         assert run(*arguments(CALLS[name], inputs.sound, output)).returncode == 2
-    for name in ("prepare", "fit-all", "plot all"):
+    for name in ("prepare", "fit-all"):
         assert run(*arguments(CALLS[name], inputs.sound, tmp_path / "orders.csv"), "--force").returncode == 2
     assert content(tmp_path) == before
     for name in ("prepare", "fit-all"):

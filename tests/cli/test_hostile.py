@@ -24,7 +24,7 @@ VALID = ["a", "b", "2", "3", "0.5", "1", "auto", "10", "2026-01-02", "drop", "sc
 ARGUMENTS = {
     "MODEL": ["m", "x"],
     "DATA": ["b.csv", "b.txt"],
-    "KIND": ["sizes", "all", "lift"],
+    "KIND": ["sizes", "segments", "lift"],
     "ORDERS": ["b.csv"],
 }
 QUICK = {"fit": ["--max-iter", "2", "-q"], "sample": ["-n", "3"], "fit-all": ["-q"], "prepare": ["-q"]}

@@ -129,12 +129,3 @@ def test_items_are_added_to_a_model_in_a_store(tmp_path: Path) -> None:
     assert (again.returncode, "'hammock'" in again.stderr) == (1, True)
     assert run("add-items", folder, "toy", "--category", "sleep", "-o", tmp_path / "m").returncode == 2
     assert run("add-items", folder, "toy", "--category", "sleeep").returncode == 1
-
-
-@pytest.mark.slow
-def test_plot_all_draws_every_plot_of_a_mixture(shop: Path, mixture_file: Path, tmp_path: Path) -> None:
-    how = ("-o", tmp_path / "all", "--data", shop / "orders.csv")
-    report = answer("plot", mixture_file, "all", *how)
-    kinds = "curve lift segments sizes reliability".split()
-    assert report["files"] == [str(tmp_path / "all" / f"{kind}.png") for kind in kinds]
-    assert [note.split(":")[0] for note in report["notes"]] == ["No spectrum"]

@@ -28,7 +28,6 @@ OVERWRITES: dict[str, list[str]] = {
     "the model it adds to": ["add-items", "m.safetensors", "toy", "-o", "m.safetensors"],
     "the features it adds by": ["add-items", "m.safetensors", "toy", "--features", "s.csv", "-o", "s.csv"],
     "the model it draws": ["plot", "m.png", "spectrum", "-o", "m.png"],
-    "the model it draws all of": ["plot", "folder/spectrum.png", "all", "-o", "folder"],
     "the baskets it draws": "plot m.safetensors reliability --data soft.svg -o soft.svg".split(),
     "the baskets it recommends for": ["recommend", "m.safetensors", "--baskets", "s*.csv", "-o", "s2.csv"],
     "the baskets it scores": ["score", "m.safetensors", "s.csv", "-o", "s.csv"],
@@ -51,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("s.csv", "s2.csv"):
         (home / name).write_text("basket,item\n1,a\n1,b\n2,b\n3,a\n")
     dpp = dl.DPP.from_K([[0.5, 0.1], [0.1, 0.5]], ["a", "b"])
-    for name in ("m.safetensors", "m.csv", "m.png", "folder/spectrum.png"):
+    for name in ("m.safetensors", "m.csv", "m.png"):
         dpp.save(home / name)
     dpp.save(home / "c")
     for link, file in {"soft": "s.csv", "soft.svg": "s.csv", "to_pipe": "pipe"}.items():

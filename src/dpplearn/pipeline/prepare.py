@@ -460,11 +460,7 @@ class _Script:
         self.rows("CREATE TABLE names (item VARCHAR, name VARCHAR)")
         if names is None:
             return
-        try:
-            Transactions.open(names, columns, on_bad_rows="skip", connection=self.database, name="named")
-        except InputError as error:
-            wanted = f"the columns {columns.item!r} and {columns.basket!r} (--columns name=)"
-            raise InputError(f"{names} must have {wanted}: {error}") from None
+        Transactions.open(names, columns, on_bad_rows="skip", connection=self.database, name="named")
         self.rows("INSERT INTO names SELECT item, min(CAST(basket AS VARCHAR)) FROM named GROUP BY item")
 
     def apply_rules(self) -> None:

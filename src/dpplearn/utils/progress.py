@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import TIMEOUT_MAX, Event, Thread
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,7 @@ from dpplearn.utils.text import duration
 if TYPE_CHECKING:
     import rich.progress
 
-FIRST_LINE, MAX_PAUSE = 10.0, 60.0  # seconds to the first line, and at most between two lines
-SECONDS = "DPPLEARN_PROGRESS_SECONDS"  # environment variable: seconds between lines instead
+SECONDS, PAUSE = "DPPLEARN_PROGRESS_SECONDS", 30.0  # environment variable: seconds between lines; by default
 RATE_PERIOD = 86400.0  # seconds over which the rate is measured: longer than one part of a job can take
 
 
@@ -94,15 +93,13 @@ def shown_progress(show: bool = True, *, transient: bool = False) -> Iterator[Pr
 @contextmanager
 def _lines(tasks: rich.progress.Progress) -> Iterator[None]:
     """Print the newest bar as a line now and then, in a thread because a bar may not move for long."""
-    pause, max_pause = _pauses()
+    pause = _pause()
     ended = Event()
 
     def print_lines() -> None:
-        next_pause = pause
-        while not ended.wait(next_pause):
+        while not ended.wait(pause):
             if tasks.tasks:
                 print(f"dpplearn: {_line(tasks.tasks[-1])}", file=sys.stderr, flush=True)
-            next_pause = min(2 * next_pause, max_pause)
 
     thread = Thread(target=print_lines, name="progress", daemon=True)
     thread.start()
@@ -122,15 +119,10 @@ def _line(task: rich.progress.Task) -> str:
     return ", ".join(part for part in (what, task.fields["text"], times) if part)
 
 
-def _pauses() -> tuple[float, float]:
-    """Return the seconds before the first line and the longest pause between lines."""
-    text = os.environ.get(SECONDS)
-    if not text:
-        return FIRST_LINE, MAX_PAUSE
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds <= TIMEOUT_MAX:
-        raise InputError(f"{SECONDS} is {text!r} in the environment; expected a positive number of seconds")
-    return seconds, seconds
+def _pause() -> float:
+    """Return the seconds between two lines."""
+    text = os.environ.get(SECONDS) or PAUSE
+    with suppress(ValueError):
+        if 0 < float(text) <= TIMEOUT_MAX:
+            return float(text)
+    raise InputError(f"{SECONDS} is {text!r} in the environment; expected a positive number of seconds")
