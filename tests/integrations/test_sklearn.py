@@ -104,8 +104,6 @@ def test_the_default_model_and_its_recommendations_are_those_of_fit() -> None:
     row = pd.DataFrame([[1, 0, 0, 1, 0, 0]], columns=NAMES)
     (found,) = here.recommend(row, 2)
     assert [each.item for each in found] == [each.item for each in there.recommend(["bib", "cup"], 2)]
-    with pytest.raises(AttributeError, match="model_"):
-        _ = here.dpp_  # a mixture is no DPP
 
 
 @pytest.mark.parametrize(
@@ -122,8 +120,8 @@ def test_an_integer_random_state_gives_the_model_of_fit_with_that_seed(options: 
     X = draws(60)
     there = dl.fit_dpp(dl.Baskets.from_matrix(X), rng=3, **options)
     here = DPPEstimator(random_state=3, **options).fit(X)
-    np.testing.assert_allclose(here.dpp_.kernel.K, there.model.K, atol=1e-9)
-    assert here.dpp_.learned.restarts == options.get("restarts", 1)
+    np.testing.assert_allclose(here.model_.kernel.K, there.model.K, atol=1e-9)
+    assert here.model_.learned.restarts == options.get("restarts", 1)
     assert (here.n_iter_, here.converged_, here.stop_) == (there.n_iter, there.converged, there.stop)
     assert here.log_likelihood_ == pytest.approx(there.log_likelihood, abs=1e-9)
 
@@ -149,10 +147,10 @@ def test_the_score_is_the_weighted_mean_log_likelihood_of_the_model() -> None:
     weights = np.random.default_rng(0).uniform(size=50)
     model = estimator().fit(X)
     assert model.score(X) == pytest.approx(model.log_likelihood_, abs=1e-12)
-    weighted = model.dpp_.log_likelihood(dl.Baskets.from_matrix(test, weights=weights))
+    weighted = model.model_.log_likelihood(dl.Baskets.from_matrix(test, weights=weights))
     assert model.score(test, sample_weight=weights) == pytest.approx(weighted, abs=1e-12)
     assert model.score(test) != pytest.approx(weighted, abs=1e-3)
-    one_by_one = [model.dpp_.log_prob(np.flatnonzero(row).tolist()) for row in test]
+    one_by_one = [model.model_.log_prob(np.flatnonzero(row).tolist()) for row in test]
     np.testing.assert_allclose(model.score_samples(test), one_by_one, atol=1e-12)
     for method in (model.fit, model.score):
         with pytest.raises(dl.InputError, match="50"):
@@ -162,10 +160,10 @@ def test_the_score_is_the_weighted_mean_log_likelihood_of_the_model() -> None:
 def test_the_container_of_the_matrix_does_not_matter() -> None:
     X = draws()
     dense = estimator().fit(X)
-    assert dense.dpp_.items == tuple(range(N))
+    assert dense.model_.items == tuple(range(N))
     for other in (csr_array(X), csc_matrix(X), coo_array(X), X.tolist(), X.astype(bool), X.astype("f4")):
         model = estimator().fit(other)
-        np.testing.assert_allclose(model.dpp_.kernel.K, dense.dpp_.kernel.K, atol=1e-9)
+        np.testing.assert_allclose(model.model_.kernel.K, dense.model_.kernel.K, atol=1e-9)
         assert model.score(other) == pytest.approx(dense.score(X))
         assert not hasattr(model, "feature_names_in_")
 
@@ -174,11 +172,11 @@ def test_column_names_become_the_items() -> None:
     X = draws()
     for frame in (pd.DataFrame(X, columns=NAMES), pl.DataFrame(X, schema=NAMES)):
         model = estimator().fit(frame)
-        assert model.dpp_.items == tuple(NAMES)
+        assert model.model_.items == tuple(NAMES)
         assert model.feature_names_in_.tolist() == NAMES
         assert model.score(frame) == pytest.approx(model.log_likelihood_, abs=1e-12)
     numbers = [30, 10, 20, 60, 50, 40]
-    assert estimator().fit(pd.DataFrame(X, columns=numbers)).dpp_.items == tuple(numbers)
+    assert estimator().fit(pd.DataFrame(X, columns=numbers)).model_.items == tuple(numbers)
 
 
 def test_a_fit_that_did_not_converge_warns_and_names_the_limit() -> None:
@@ -206,7 +204,7 @@ def test_samples_are_binary_rows_with_the_sets_that_the_model_draws() -> None:
             assert isinstance(rows, kind)
             assert (rows.shape, rows.dtype) == ((70, N), np.int64)
             assert set(np.unique(_dense(rows))) == {0, 1}
-            assert [np.flatnonzero(row).tolist() for row in _dense(rows)] == model.dpp_.sample(70, k=k, rng=4)
+            assert [np.flatnonzero(row).tolist() for row in _dense(rows)] == model.model_.sample(70, k=k, rng=4)
         assert model.sample().shape == (1, N)
         assert model.sample(0).shape == (0, N)
 

@@ -14,18 +14,25 @@ registries are larger than the originals: 1.9 to 8.2 items on average instead of
 
 from __future__ import annotations
 
+import difflib
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.datasets.categories import CATEGORIES as _CATEGORIES
-from dpplearn.datasets.categories import Category, find
-from dpplearn.errors import whole_number
+from dpplearn.errors import InputError, whole_number
+
+MAKERS = (
+    "Willow Hazel Rowan Linden Juniper Sorrel Bramble Alder Larkspur Fennel Tansy Thistle Marlow Yarrow Wren Teasel "
+    "Plover Sedge Heron Bracken Lovage Curlew Medlar"
+).split()
 
 SECOND_CHANCE = 0.03  # a shopper who took one item of a kind takes another of it
 MATCH_CHANCE = 0.35  # a shopper who took an item that has a match takes that as well
@@ -36,9 +43,10 @@ EVERYTHING_SHARE, EVERYTHING_ODDS = 0.15, 4.0
 ONE_THING_SHARE, ONE_THING_ODDS = 0.25, 0.2
 LIKED_ODDS, OTHER_ODDS = 4.0, 0.25
 
-CATEGORIES: Mapping[str, int] = {
-    name: sum(len(group) for group in category.groups) for name, category in _CATEGORIES.items()
-}
+_CATEGORIES: Mapping[str, Any] = tomllib.loads(
+    files("dpplearn.datasets").joinpath("categories.toml").read_text("utf-8")
+)
+CATEGORIES = {name: sum(kind[0] for kind in category["kinds"]) for name, category in _CATEGORIES.items()}
 """The categories and how many items each has."""
 
 
@@ -73,7 +81,7 @@ def items_by_kind(category: str) -> tuple[tuple[str, ...], ...]:
     >>> items_by_kind("safety")[1][:2]
     ('Sorrel audio monitor', 'Bramble audio monitor')
     """
-    return find(category).groups
+    return tuple(_group(number, *kind) for number, kind in enumerate(_find(category)["kinds"]))
 
 
 def matching_items(category: str) -> tuple[tuple[str, str], ...]:
@@ -94,8 +102,8 @@ def matching_items(category: str) -> tuple[tuple[str, str], ...]:
     >>> matching_items("carseats")[0]
     ('Willow infant car seat', 'Teasel extra base')
     """
-    found = find(category)
-    pairs = ((found.groups[first], found.groups[second]) for first, second in found.paired_kinds)
+    groups = items_by_kind(category)
+    pairs = ((groups[first], groups[second]) for first, second in _paired_kinds(category))
     return tuple(match for pair in pairs for match in zip(*pair, strict=False))
 
 
@@ -128,33 +136,57 @@ def make_registries(category: str, n: int, rng: Seed = None) -> Baskets:
     return Baskets.from_pairs(registries, positions, n, catalogue)
 
 
+def _find(category: str) -> Any:
+    """Return the description of a category."""
+    if isinstance(category, str) and category in _CATEGORIES:
+        return _CATEGORIES[category]
+    near = difflib.get_close_matches(str(category), CATEGORIES, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InputError(f"there is no category {category!r}; {hint}choose one of {', '.join(CATEGORIES)}")
+
+
+def _group(number: int, size: int, taste: str, kind: str, *variants: str) -> tuple[str, ...]:
+    """Return the item names of one kind: the plain one of every maker first, then the variants."""
+    endings = ["", *(f", {variant}" for variant in variants)]
+    n_makers = -(-size // len(endings))
+    # A stride prime to the number of makers, so that the kinds do not all come from the same few.
+    makers = [MAKERS[(5 * number + i) % len(MAKERS)] for i in range(n_makers)]
+    return tuple(f"{maker} {kind}{ending}" for ending in endings for maker in makers)[:size]
+
+
+def _paired_kinds(category: str) -> list[list[int]]:
+    """Return the pairs of kinds that are complements, by number."""
+    names = [kind[2] for kind in _find(category)["kinds"]]
+    return [[names.index(name) for name in pair] for pair in _find(category)["pairs"]]
+
+
 @cache
 def _shop(category: str) -> _Shop:
-    found = find(category)
-    sizes = np.array([len(group) for group in found.groups])
+    found = _find(category)
+    sizes = np.array([kind[0] for kind in found["kinds"]])
     first_item = np.cumsum(sizes) - sizes
     ranks = np.arange(1, sizes.max() + 1)
     shares, odds = _shoppers(found)
-    chance = np.append(found.staple, found.others / np.arange(1, len(sizes)) ** found.fall)
+    chance = np.append(found["staple"], found["others"] / np.arange(1, len(sizes)) ** found["fall"])
     return _Shop(
         shares=shares,
         chance=odds * chance / (1 - chance + odds * chance),
         first_item=first_item,
         log_popularity=np.where(ranks <= sizes[:, None], -POPULARITY_FALL * np.log(ranks), -np.inf),
-        matches=tuple(_match(first_item, sizes, *pair) for pair in found.paired_kinds),
+        matches=tuple(_match(first_item, sizes, *pair) for pair in _paired_kinds(category)),
     )
 
 
-def _shoppers(category: Category) -> tuple[Floats, Floats]:
+def _shoppers(category: Any) -> tuple[Floats, Floats]:
     """Return the share of each segment, and its factors of the odds of wanting each group."""
-    tastes = [taste[0] for taste in category.tastes.split()]
+    tastes = category["tastes"]
     each = (1 - EVERYTHING_SHARE - ONE_THING_SHARE) / len(tastes)
-    odds = np.ones((2 + len(tastes), len(category.groups)))
-    for group, letter in enumerate(category.wanted_by):
+    odds = np.ones((2 + len(tastes), len(category["kinds"])))
+    for group, (_, wanted_by, *_) in enumerate(category["kinds"]):
         if group:  # what most come for
             odds[:2, group] = EVERYTHING_ODDS, ONE_THING_ODDS
-        if letter:
-            odds[2:, group] = [LIKED_ODDS if taste == letter else OTHER_ODDS for taste in tastes]
+        if wanted_by:
+            odds[2:, group] = [LIKED_ODDS if taste == wanted_by else OTHER_ODDS for taste in tastes]
     return np.array([EVERYTHING_SHARE, ONE_THING_SHARE, *[each] * len(tastes)]), odds
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError, whole_number
 from dpplearn.learners.fit import fit_with
@@ -32,11 +32,7 @@ except ImportError as missing:
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
-REMEDIES = {
-    Stop.MAX_ITER: "raise max_iter or tol",
-    Stop.NO_ASCENT: "raise tol, or try another init or more restarts",
-    Stop.NOT_BETTER: "try another init, or more restarts",
-}
+NOT_CONVERGED = {Stop.MAX_ITER, Stop.NO_ASCENT, Stop.NOT_BETTER}
 
 
 class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -86,10 +82,6 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     model_: DPP | Mixture
-    log_likelihood_: float
-    n_iter_: int
-    converged_: bool
-    stop_: Stop
 
     def __init__(
         self,
@@ -154,21 +146,23 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         True
         """
         matrix = self._validated(X, reset=True)
-        baskets = _baskets(matrix, self._labels(X), sample_weight)
+        # scikit-learn keeps names of columns, but ignores integer labels.
+        columns = getattr(self, "feature_names_in_", getattr(X, "columns", None))
+        baskets = _baskets(matrix, None if columns is None else list(columns), sample_weight)
         options = {name: value for name, value in self.get_params().items() if name != "random_state"}
         if self.attraction is True:  # the default, which a DPP does not have
             del options["attraction"]
-        settings = settings_of(**options)
-        result = fit_with(settings, baskets, rng=_generator(self.random_state))
+        result = fit_with(settings_of(**options), baskets, rng=_generator(self.random_state))
         self.model_ = result.model
         self.log_likelihood_ = result.log_likelihood
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.stop_ = result.stop
-        self._tol = settings.task(baskets).limits.tol
         self._fitted_on_sparse = issparse(matrix)
-        if self.stop_ in REMEDIES:
-            warnings.warn(self._not_converged(), ConvergenceWarning, stacklevel=2)
+        if self.stop_ in NOT_CONVERGED:
+            reason = f"the fit did not converge in {self.n_iter_} iterations: {self.stop_.value}"
+            remedy = f"raise max_iter ({self.max_iter}) or tol ({self.tol}), or try another init or more restarts"
+            warnings.warn(f"{reason}; {remedy}", ConvergenceWarning, stacklevel=2)
         return self
 
     def score(self, X: Any, y: None = None, sample_weight: npt.ArrayLike | None = None) -> float:
@@ -249,16 +243,9 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         n = whole_number("n_samples", n_samples, 0)
         sets = self.model_.distribution.sample(n, k, _generator(random_state), self.threads)
-        matrix = _indicator_matrix(sets, len(self.model_.items))
+        rows = Baskets.from_lists(sets, n_items=len(self.model_.items)).to_matrix()
+        matrix = csr_array(rows.astype(np.int64))
         return matrix if self._fitted_on_sparse else matrix.toarray()
-
-    @property
-    def dpp_(self) -> DPP:
-        """The model, if it is a DPP."""
-        check_is_fitted(self)
-        if not isinstance(self.model_, DPP):
-            raise AttributeError("the fitted model is a Mixture: use model_, or fit a DPP with learner='lbfgs'")
-        return self.model_
 
     def recommend(self, X: Any, k: int = 10) -> list[list[Recommendation]]:
         """Return the best items to add to each row.
@@ -282,7 +269,8 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         >>> [each.item for each in estimator.recommend([[1, 0, 0]])[0]]
         [2, 1]
         """
-        return self.model_.recommend(self._known_baskets(X), k)
+        baskets = self._known_baskets(X)
+        return self.model_.recommend(baskets, k)
 
     def _known_baskets(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> Baskets:
         check_is_fitted(self)
@@ -292,22 +280,8 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Return X as an array or CSR matrix of finite numbers, with the columns of the fit unless `reset`."""
         matrix = validate_data(self, X, accept_sparse="csr", reset=reset)
         if matrix.min() < 0:  # a check of scikit-learn expects the first words of the message
-            raise InputError(
-                f"Negative values in data passed to X, the least of them {matrix.min()}; "
-                "expected 0 or 1 (binarise first, for instance with X > 0)"
-            )
+            raise InputError(f"Negative values in data passed to X ({matrix.min()}); expected 0 or 1, such as X > 0")
         return matrix
-
-    def _labels(self, X: Any) -> list[Any] | None:
-        """Return the names that scikit-learn has found, else integer column labels, which it ignores."""
-        columns = getattr(self, "feature_names_in_", getattr(X, "columns", None))
-        return None if columns is None else list(columns)
-
-    def _not_converged(self) -> str:
-        return (
-            f"the fit did not converge in {self.n_iter_} iterations: {self.stop_.value}; "
-            f"{REMEDIES[self.stop_]} (tol is {self._tol:g})"
-        )
 
 
 def _baskets(matrix: Any, items: Any, sample_weight: npt.ArrayLike | None) -> Baskets:
@@ -322,9 +296,3 @@ def _generator(random_state: RandomState) -> np.random.Generator:
     if isinstance(random_state, Integral | np.random.Generator):
         return np.random.default_rng(random_state)
     return np.random.default_rng(check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32))
-
-
-def _indicator_matrix(sets: list[Ints], n_items: int) -> csr_array[np.int64]:
-    indices = np.concatenate([np.zeros(0, dtype=np.int64), *sets])
-    offsets = np.cumsum([0, *map(len, sets)])
-    return csr_array((np.ones(len(indices), dtype=np.int64), indices, offsets), shape=(len(sets), n_items))

@@ -130,10 +130,10 @@ def create_app(settings: Settings, costs: KnownCosts | None = None) -> FastAPI:
 
     Examples
     --------
-    >>> create_app(Settings(FilePath("nowhere")))
+    >>> create_app(Settings(FilePath("nowhere")))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    dpplearn.errors.InputError: nowhere does not exist; name a model store, a folder of model files or a model file
+    dpplearn.errors.InputError: nowhere ...
     """
     metrics = Metrics()
 
