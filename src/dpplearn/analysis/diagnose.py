@@ -208,9 +208,7 @@ class Diagnosis:
         return [
             self.sentence,
             Facts("Data", self._facts()),
-            TextTable(
-                f"{title}, {self.evaluation.weight:,.6g} held-out baskets", "", ["", "gain ± 95%>", "model"], gains
-            ),
+            TextTable(title, "", ["", "gain ± 95%>", "model"], gains),
             *self._pair_table(top),
             *([] if self.similarity is None else [self.similarity.table()]),
         ]

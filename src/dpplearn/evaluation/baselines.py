@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +17,8 @@ from dpplearn.evaluation.protocol import ALL_BUT_ONE, Predictor, answer, ask, ca
 from dpplearn.models.blending import blended
 from dpplearn.models.record import Training
 
-INDEPENDENT, POPULARITY, ITEM_TO_ITEM, EASE = BASELINES = (
-    "independent items",
-    "popularity",
-    "item-to-item",
-    "EASE",
-)
+BASELINES = ("independent items", "popularity", "item-to-item", "EASE")
+INDEPENDENT, POPULARITY, ITEM_TO_ITEM, EASE = BASELINES
 MAX_EASE_ITEMS = 5000  # the regression of every item on all others takes time cubic in the number of items
 # Ridges per training basket that are tried; the largest of those that rank equally well is used.
 RIDGES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
@@ -69,15 +65,6 @@ def independent_items(probabilities: Floats, *, nonempty: bool = False) -> Predi
         return np.broadcast_to(probabilities, (len(partial), len(probabilities)))
 
     return Predictor(predict, predict, IndependentItems(np.clip(probabilities, 0, 1), nonempty))
-
-
-def popularity(frequencies: Floats) -> Predictor:
-    return _by_scores(lambda basket: frequencies)
-
-
-def item_to_item(training: Training) -> Predictor:
-    """Return the ranking by the mean over the given items a of m_ai/m_a, the share of baskets with a that contain i."""
-    return _by_scores(training.item_to_item)
 
 
 def ease(training: Training, ridge: float, max_items: int = MAX_EASE_ITEMS) -> Predictor:
@@ -138,21 +125,18 @@ class Learned:
 def learn_baselines(train: Baskets | Training, rng: np.random.Generator) -> Learned:
     """Return what baselines need: counts, and the ridge of EASE, chosen on validation data if baskets are given."""
     training = train if isinstance(train, Training) else Training.of(train)
-    chosen = None if isinstance(train, Training) else choose_ridge(train, rng)
     many = len(training.item_weights) > MAX_EASE_ITEMS
-    ridge = chosen or (DEFAULT_RIDGE_OF_MANY if many else DEFAULT_RIDGE)
-    how = "chosen on a fifth of them" if chosen else "the default"
+    ridge, how = (DEFAULT_RIDGE_OF_MANY if many else DEFAULT_RIDGE), "the default"
     if isinstance(train, Training):
         how += "; pass the training baskets (train=, --train) to choose it on validation data"
-    note = f"Baselines: {training.weight:,.0f} training baskets; ridge of EASE {ridge:g} per basket, {how}."
-    return Learned(training, ridge, (note, *_limits(training)))
-
-
-def _limits(training: Training) -> Iterator[str]:
-    if len(training.item_weights) > MAX_EASE_ITEMS:
-        yield f"EASE uses the {MAX_EASE_ITEMS:,} most frequent items; the others rank below them, by popularity."
+    elif (chosen := choose_ridge(train, rng)) is not None:
+        ridge, how = chosen, "chosen on a fifth of them"
+    notes = [f"Baselines: {training.weight:,.0f} training baskets; ridge of EASE {ridge:g} per basket, {how}."]
+    if many:
+        notes.append(f"EASE uses the {MAX_EASE_ITEMS:,} most frequent items; the others rank below, by popularity.")
     if training.least:
-        yield f"Item-to-item uses the pairs that co-occurred at least {training.least:g} times."
+        notes.append(f"Item-to-item uses the pairs that co-occurred at least {training.least:g} times.")
+    return Learned(training, ridge, tuple(notes))
 
 
 def baselines(learned: Learned, distribution: SetDistribution, *, nonempty: bool = False) -> dict[str, Predictor]:
@@ -165,11 +149,12 @@ def baselines(learned: Learned, distribution: SetDistribution, *, nonempty: bool
     if training is None:
         marginals = distribution.marginals()
         p = chances(marginals, 1, nonempty=nonempty)
-        return {INDEPENDENT: independent_items(p, nonempty=nonempty), POPULARITY: popularity(marginals)}
+        return {INDEPENDENT: independent_items(p, nonempty=nonempty), POPULARITY: _by_scores(lambda basket: marginals)}
     p = chances(training.frequencies, training.weight, smoothing=SMOOTHING, nonempty=nonempty)
     return {
         INDEPENDENT: independent_items(p, nonempty=nonempty),
-        POPULARITY: popularity(training.frequencies),
-        ITEM_TO_ITEM: item_to_item(training),
+        POPULARITY: _by_scores(lambda basket: training.frequencies),
+        # The mean over the given items a of m_ai/m_a, the share of baskets with a that contain i.
+        ITEM_TO_ITEM: _by_scores(training.item_to_item),
         EASE: ease(training, learned.ridge),
     }

@@ -80,21 +80,12 @@ class OverTime:
     def __iter__(self) -> Iterator[Period]:
         return iter(self.rows)
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def tables(self) -> list[TextTable]:
         """Return one table with a row per period."""
-        rows = [
-            (
-                each.period,
-                count(each.n_baskets),
-                number(each.log_likelihood.value),
-                with_error(each.gain, 2, sign=True),
-                with_error(each.percentile_rank, 1),
-            )
-            for each in self.rows
-        ]
+        rows = []
+        for each in self.rows:
+            gain, rank = with_error(each.gain, 2, sign=True), with_error(each.percentile_rank, 1)
+            rows.append((each.period, count(each.n_baskets), number(each.log_likelihood.value), gain, rank))
         meaning = (
             "Means per basket ± half of the 95% interval. Gain: log-likelihood minus that of independent items. "
             "Percentile rank: all but one."
@@ -184,9 +175,9 @@ class Evaluation:
 
     def measures(self, name: str) -> tuple[str, ...]:
         """Return the columns of a model or baseline. Baselines without probabilities have no "log_likelihood"."""
-        if name not in self.outcomes:
+        if name not in self.answers:
             raise InputError(f"{name!r} was not evaluated; expected one of {', '.join(map(repr, self.names))}")
-        return tuple(self.outcomes[name])
+        return tuple(self.answers[name].columns)
 
     def estimate(self, name: str, measure: str = LOG_LIKELIHOOD, task: str = ALL_BUT_ONE) -> Estimate:
         """Return the mean over the baskets, with a normal 95 % confidence interval.
@@ -225,24 +216,17 @@ class Evaluation:
     def over_time(self, by: str = "month", name: str | None = None) -> OverTime:
         """Return the means of a model (by default the first) by "day", "week", "month", "quarter" or "year"."""
         name = self.models[0] if name is None else name
-        self._column(name, LOG_LIKELIHOOD, ALL_BUT_ONE)
+        ours, independent = (self._column(each, LOG_LIKELIHOOD, ALL_BUT_ONE) for each in (name, INDEPENDENT))
+        ranks = self._values(name, column_name(PERCENTILE_RANK, ALL_BUT_ONE))
         names, which = periods(self.baskets.times, by)
-        rows = [np.flatnonzero(which == place) for place in range(len(names))]
-        there = [(each, of) for each, of in zip(names, rows, strict=True) if self.weights[of].sum() > 0]
-        return OverTime(name, by, tuple(self._period(each, name, of) for each, of in there))
-
-    def _period(self, period: str, name: str, rows: Ints) -> Period:
-        weights, column = self.weights[rows], column_name(PERCENTILE_RANK, ALL_BUT_ONE)
-        ours, independent = (self.outcomes[each][LOG_LIKELIHOOD][rows] for each in (name, INDEPENDENT))
-        ranks = self.outcomes[name].get(column, np.full(len(self.weights), np.nan))[rows]
-        return Period(
-            period,
-            len(np.unique(self.rows[rows])),
-            float(weights.sum()),
-            estimate(ours, weights),
-            difference(ours, independent, weights),
-            estimate(ranks, weights),
-        )
+        found = []
+        for place, period in enumerate(names):
+            here = np.flatnonzero(which == place)
+            weights, n_baskets = self.weights[here], len(np.unique(self.rows[here]))
+            gain = difference(ours[here], independent[here], weights)
+            means = estimate(ours[here], weights), gain, estimate(ranks[here], weights)
+            found.append(Period(period, n_baskets, float(weights.sum()), *means))
+        return OverTime(name, by, tuple(found))
 
     def to_table(self) -> dict[str, npt.NDArray[Any]]:
         """Return one row per basket and model as columns: basket (id or position), weight, time, model, measures.
@@ -255,28 +239,28 @@ class Evaluation:
             columns["time"] = baskets.times
         table = {name: np.tile(each, len(models)) for name, each in columns.items()}
         table["model"] = np.repeat(np.array(models, dtype=object), n)
-        missing = np.full(n, np.nan)
         for measure in dict.fromkeys(measure for name in models for measure in self.measures(name)):
-            table[measure] = np.concatenate([self.outcomes[name].get(measure, missing) for name in models])
+            table[measure] = np.concatenate([self._values(name, measure) for name in models])
         return table
 
     def impossible(self, name: str) -> Bools:
         """Return which baskets of positive weight have probability zero."""
-        self.measures(name)
-        column = self.outcomes[name].get(LOG_LIKELIHOOD, np.zeros(len(self.weights)))
-        return np.isneginf(column) & (self.weights > 0)
+        return np.isneginf(self._values(name, LOG_LIKELIHOOD)) & (self.weights > 0)
 
     def mean_of_possible(self, name: str) -> float:
         """Return the mean log-likelihood of the baskets of positive probability; NaN without a likelihood."""
-        column = self.outcomes[name].get(LOG_LIKELIHOOD)
-        return np.nan if column is None else weighted_mean(column, np.where(self.impossible(name), 0, self.weights))
+        return weighted_mean(self._values(name, LOG_LIKELIHOOD), np.where(self.impossible(name), 0, self.weights))
+
+    def _values(self, name: str, column: str) -> Floats:
+        """Return a column; NaN if there is none."""
+        return self.answers[name].columns.get(column, np.full(len(self.weights), np.nan))
 
     def _column(self, name: str, measure: str, task: str) -> Floats:
         measures = self.measures(name)
         found = measure if measure in measures else column_name(measure, task)
         if found not in measures:
             raise InputError(f"{name!r} has no {found!r}; it has {', '.join(measures)}")
-        return self.outcomes[name][found]
+        return self.answers[name].columns[found]
 
     @property
     def n_baskets(self) -> int:
@@ -366,39 +350,27 @@ class Evaluation:
         return as_text(self.tables())
 
     def _likelihoods(self) -> TextTable:
-        rows = [
-            (
-                name,
-                with_error(self.estimate(name), 4),
-                MISSING if name == INDEPENDENT else self._gap(name, INDEPENDENT, 4),
-            )
-            for name in self.names
-            if LOG_LIKELIHOOD in self.measures(name)
-        ]
+        names = [name for name in self.names if LOG_LIKELIHOOD in self.measures(name)]
+        rows = [(name, with_error(self.estimate(name), 4), self._gap(name, INDEPENDENT, 4)) for name in names]
         title = f"{count(self.n_baskets, 'held-out basket')}, {count(self.baskets.n_items, 'item')}"
         meaning = "Mean log-likelihood per basket in nats, and gain over independent items, ± half of the 95% interval."
         return TextTable(title, meaning, ["", "log-likelihood>", "gain>"], rows)
 
     def _ranking(self, task: str) -> TextTable:
-        ks = self.setting.k[:MAX_KS_ABREAST]
-        rows = [
-            (
-                name,
-                with_error(self.estimate(name, PERCENTILE_RANK, task), 1),
-                *(number(self.estimate(name, measure, task).value, 3) for measure in ranking_measures(ks)[1:]),
-            )
-            for name in self.names
-            if name != INDEPENDENT  # ranks as popularity does
-        ]
+        ks, rows = self.setting.k[:MAX_KS_ABREAST], []
+        for name in self.names:
+            if name != INDEPENDENT:  # ranks as popularity does
+                rank, *others = (self.estimate(name, measure, task) for measure in ranking_measures(ks))
+                rows.append((name, with_error(rank, 1), *(number(each.value, 3) for each in others)))
         heads = [f"{name if k == ks[0] else ''}@{k}>" for name in ("recall", "NDCG") for k in ks]
         title = f"Ranking of held-out items, {_words(task)} ({count(self.n_ranked, 'basket')})"
         return TextTable(title, "", ["", "perc. rank>", *heads], rows)
 
     def _gap(self, name: str, other: str, digits: int, measure: str = LOG_LIKELIHOOD) -> str:
         """Format a difference, if both have the measure."""
-        both = {*self.measures(name)} & {*self.measures(other)}
-        there = column_name(measure, ALL_BUT_ONE) in both
-        return with_error(self.difference(name, other, measure), digits, sign=True) if there else MISSING
+        there = column_name(measure, ALL_BUT_ONE) in {*self.measures(name)} & {*self.measures(other)}
+        shown = there and name != other
+        return with_error(self.difference(name, other, measure), digits, sign=True) if shown else MISSING
 
     def _differences(self) -> TextTable:
         rows = []
@@ -410,17 +382,11 @@ class Evaluation:
         return TextTable("Differences", meaning, ["", "log-likelihood>", "percentile rank>"], shown)
 
     def _calibration(self) -> TextTable:
-        rows = [
-            (
-                name,
-                _words(task),
-                number(found.error, 5),
-                number(found.predicted_items, 2),
-                number(found.observed_items, 2),
-            )
-            for name, tasks in self.reliability.items()
-            for task, found in tasks.items()
-        ]
+        rows = []
+        for name, tasks in self.reliability.items():
+            for task, found in tasks.items():
+                items = number(found.predicted_items, 2), number(found.observed_items, 2)
+                rows.append((name, _words(task), number(found.error, 5), *items))
         distances = ", ".join(f"{name} {number(value, 3)}" for name, value in self.size_distance.items())
         meaning = (
             "Error: mean |observed − predicted| over bins of P(i in basket | given items). Further items: sum of these "
