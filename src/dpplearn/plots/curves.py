@@ -15,7 +15,7 @@ from dpplearn.evaluation.calibration import Reliability
 from dpplearn.learners.posterior import Posterior
 from dpplearn.models.dpp import DPP
 from dpplearn.models.model import SetModel
-from dpplearn.plots.figure import INDEPENDENT, MODEL, OTHER, drawing, integer_axis, names, title
+from dpplearn.plots.figure import INDEPENDENT, MODEL, OTHER, drawing, names, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,12 +64,12 @@ def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
             _curve(axes, "validation set", history.validation, OTHER)
         if (penalised or learned.shrinkage) and (level := learned.log_likelihood) is not None:
             name = "training data" if penalised else "training data, after shrinkage"
-            axes.plot(len(history) - 1, level, "*", color=MODEL, ms=9, label=f"{name}: {_minus(level)}")
+            axes.plot(len(history) - 1, level, "*", color=MODEL, ms=9, label=f"{name}: {level:.4f}")
         if (level := learned.independent_log_likelihood) is not None:
-            axes.axhline(level, color=INDEPENDENT, lw=1, ls="--", label=f"independent items: {_minus(level)}")
+            axes.axhline(level, color=INDEPENDENT, lw=1, ls="--", label=f"independent items: {level:.4f}")
         axes.set(xlabel="iteration", ylabel="mean log-likelihood per basket")
         axes.set_ylim(_limits([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]))
-        integer_axis(axes)
+        axes.locator_params(axis="x", integer=True)
         figure.legend(loc="outside lower left", ncols=2, fontsize=8)  # a curve may cross any corner of the axes
     return figure
 
@@ -89,11 +89,7 @@ def _curve(axes: Axes, name: str, values: Floats, colour: str) -> None:
     note = f" (−inf in {infinite} of {len(values)})" if infinite else ""
     shown = np.where(np.isfinite(values), values, np.nan)
     marker = "o" if len(values) < MAX_MARKED else None
-    axes.plot(shown, color=colour, marker=marker, ms=3, label=f"{name}: {_minus(values[-1])}{note}")
-
-
-def _minus(value: float) -> str:
-    return f"{value:.4f}".replace("-", "−")
+    axes.plot(shown, color=colour, marker=marker, ms=3, label=f"{name}: {values[-1]:.4f}{note}")
 
 
 def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
@@ -133,7 +129,7 @@ def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
                 axes.plot(at + 1, drawn[at], marker, color=OTHER, ms=4, label=label)
                 axes.legend(loc="upper right")
         axes.set(xlabel=f"{len(lam)} eigenvalues of K, largest first", ylabel="eigenvalue (log-odds scale)")
-        integer_axis(axes)
+        axes.locator_params(axis="x", integer=True)
     return figure
 
 
@@ -163,7 +159,7 @@ def sizes(model: SetModel, figure: Figure | None = None) -> Figure:
         axes.bar(np.arange(len(shown)), shown, color=MODEL)
         axes.axvline(model.expected_size, color=OTHER, lw=1.2, label=f"mean {model.expected_size:.2f}")
         axes.set(xlabel="items in a set", ylabel="probability")
-        integer_axis(axes)
+        axes.locator_params(axis="x", integer=True)
         axes.margins(y=0.15)  # room for the legend
         axes.legend(loc="upper right")
     return figure

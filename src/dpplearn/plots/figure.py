@@ -16,7 +16,6 @@ from dpplearn.utils.files import OutputKind, check_replaceable, replace_file
 from dpplearn.utils.text import display_width, shortened
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # The colours of the service's pages: the accent for a model, grey for independent items, blue for a lift below 1
@@ -84,13 +83,6 @@ def label_width(labels: Iterable[str]) -> float:
 def title(figure: Figure, text: str) -> None:
     """Write the title of a figure at the left."""
     figure.suptitle(text, x=0.01, ha="left", size=9)
-
-
-def integer_axis(axes: Axes) -> None:
-    """Put the ticks of the x-axis at integers."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _is_picture(path: Path) -> bool:

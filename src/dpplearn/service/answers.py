@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, zip_longest
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,8 @@ MAX_PAIRS = 12  # pairs named of each kind
 N_BINS = 10  # of the calibration
 
 Source = ServedModel | ServedStore
-Plan = tuple[float, Callable[[Check], schemas.Answer]]  # cost in CPU-seconds, and work that makes the answer
+Work = Callable[[Check], schemas.Answer]
+Plan = tuple[float, Work]  # cost in CPU-seconds, and the work that makes the answer
 Asked = TypeVar("Asked", bound=schemas.Ask)
 
 
@@ -41,13 +42,17 @@ class UnknownItems(Exception):
         super().__init__(items)
         self.catalogue, self.items = catalogue, items
 
-    def problem(self, *, suggest: bool) -> Problem:
-        """Return the problem, with similar names for the first item if `suggest`; comparing takes milliseconds."""
+    def problem(self, close: Sequence[str] = ()) -> Problem:
+        """Return the problem, with names that are close to the first item."""
         first = self.items[0]
-        close = self.catalogue.close_to(first) if suggest and len(str(first)) <= MAX_SUGGESTED_NAME else ()
         hint = f"did you mean {' or '.join(map(quoted, close))}? " if close else ""
         detail = f'unknown item {quoted(first)}; {hint}"unknown": "drop" leaves unknown items out'
         return Problem("unknown-item", detail, unknown=self.items[:MAX_UNKNOWN], suggestions=list(close))
+
+    def refuse(self, _: Check) -> NoReturn:
+        """Raise the problem with suggestions; comparing takes up to a quarter of a second."""
+        first = self.items[0]
+        raise self.problem(self.catalogue.close_to(first) if len(str(first)) <= MAX_SUGGESTED_NAME else ())
 
 
 def known(catalogue: Catalogue, items: Iterable[Label], unknown: str = "error") -> tuple[list[Label], list[Label]]:
@@ -105,7 +110,7 @@ def recommend(source: Any, asked: schemas.AskBaskets, budget: Budget) -> Plan:
             basket, dropped = known(source.catalogue, basket, asked.unknown)
             return schemas.Row(items=items(basket), dropped=dropped)
         except UnknownItems as error:
-            problem = error.problem(suggest=False)
+            problem = error.problem()
         except InputError as error:
             problem = Problem("cannot-answer", str(error))
         return schemas.Row(problem=schemas.ProblemDocument(**problem.document()))

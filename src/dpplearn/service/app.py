@@ -39,6 +39,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Route(NamedTuple):
     """A request about one model, if the path has a name, or about all models. The plan's docstring is its summary."""
 
+    method: str
     path: str
     plan: Callable[..., answers.Plan]
     asked: type[BaseModel]  # body of a POST request, query of a GET request
@@ -46,22 +47,20 @@ class Route(NamedTuple):
 
 
 ONE = "/v1/models/{name}"
-POST = (
-    Route(f"{ONE}/recommend", answers.recommend, schemas.AskRecommend, schemas.Recommendations),
-    Route(f"{ONE}/complete", answers.complete, schemas.AskComplete, schemas.Completion),
-    Route(f"{ONE}/sample", answers.sample, schemas.AskSample, schemas.Samples),
-    Route(f"{ONE}/explain", answers.explain, schemas.AskExplain, schemas.Explanation),
-    Route(f"{ONE}/segments", answers.segments, schemas.Ask, schemas.Segments),
-    Route("/v1/recommend", answers.recommend, schemas.AskRecommendOfAll, schemas.Recommendations),
-    Route("/v1/complete", answers.complete, schemas.AskCompleteOfAll, schemas.Completion),
-)
-GET = (
-    Route(f"{ONE}/related", answers.related, schemas.AskRelated, schemas.RelatedItems),
-    Route(f"{ONE}/items", answers.catalogue_items, schemas.AskItems, schemas.Items),
-    Route(f"{ONE}/analysis", answers.analysis_of_model, schemas.AskNothing, schemas.ModelAnalysis),
-    Route(ONE, answers.about_model, schemas.AskNothing, schemas.ModelAbout),
-    Route("/v1/analysis", answers.analysis_of_store, schemas.AskNothing, schemas.StoreAnalysis),
-    Route("/v1/models", answers.all_models, schemas.AskNothing, schemas.ModelList),
+ROUTES = (
+    Route("POST", f"{ONE}/recommend", answers.recommend, schemas.AskRecommend, schemas.Recommendations),
+    Route("POST", f"{ONE}/complete", answers.complete, schemas.AskComplete, schemas.Completion),
+    Route("POST", f"{ONE}/sample", answers.sample, schemas.AskSample, schemas.Samples),
+    Route("POST", f"{ONE}/explain", answers.explain, schemas.AskExplain, schemas.Explanation),
+    Route("POST", f"{ONE}/segments", answers.segments, schemas.Ask, schemas.Segments),
+    Route("POST", "/v1/recommend", answers.recommend, schemas.AskRecommendOfAll, schemas.Recommendations),
+    Route("POST", "/v1/complete", answers.complete, schemas.AskCompleteOfAll, schemas.Completion),
+    Route("GET", f"{ONE}/related", answers.related, schemas.AskRelated, schemas.RelatedItems),
+    Route("GET", f"{ONE}/items", answers.catalogue_items, schemas.AskItems, schemas.Items),
+    Route("GET", f"{ONE}/analysis", answers.analysis_of_model, schemas.AskNothing, schemas.ModelAnalysis),
+    Route("GET", ONE, answers.about_model, schemas.AskNothing, schemas.ModelAbout),
+    Route("GET", "/v1/analysis", answers.analysis_of_store, schemas.AskNothing, schemas.StoreAnalysis),
+    Route("GET", "/v1/models", answers.all_models, schemas.AskNothing, schemas.ModelList),
 )
 
 
@@ -95,16 +94,15 @@ class Service:
             if self.settings.log_baskets:
                 noted["asked"] = asked.model_dump(exclude_defaults=True)
         try:
-            cost, work = plan(source, asked, self.budget)
-            found = await self.budget.run(cost, lambda check: _encoded(work(check)))
-        except answers.UnknownItems as error:
-            unknown.inc(len(error.items))
-            problem, suggest = error.problem, source.costs.compare <= self.budget.max_cost
-            raise await self.budget.run(source.costs.compare, lambda _: problem(suggest=suggest)) from None
+            try:
+                cost, work = plan(source, asked, self.budget)
+            except answers.UnknownItems as error:
+                unknown.inc(len(error.items))
+                cost, work = source.costs.compare, error.refuse
+            content, n_unknown = await self.budget.run(cost, lambda check: _encoded(work(check)))
         except InputError as error:
             raise Problem("cannot-answer", str(error)) from None
-        content, n_dropped = found
-        unknown.inc(n_dropped)
+        unknown.inc(n_unknown)
         return Response(content, headers={"etag": f'"{source.version}"'}, media_type="application/json")
 
 
@@ -165,10 +163,8 @@ def create_app(settings: Settings, costs: KnownCosts | None = None) -> FastAPI:
     # Everything that returns data is a route of this router. A mounted application would not be guarded.
     guard = [Depends(key_guard(settings.keys))] if settings.keys else []
     guarded = APIRouter(dependencies=guard, responses=RESPONSES)
-    for route in POST:
-        add_route(guarded, service, "POST", route)
-    for route in GET:
-        add_route(guarded, service, "GET", route)
+    for route in ROUTES:
+        add_route(guarded, service, route)
     add_metrics(guarded, service)
     app.include_router(guarded)
     add_health(app, service)
@@ -185,10 +181,10 @@ def create_app(settings: Settings, costs: KnownCosts | None = None) -> FastAPI:
     return app
 
 
-def add_route(router: APIRouter, service: Service, method: str, route: Route) -> None:
+def add_route(router: APIRouter, service: Service, route: Route) -> None:
     """Add a request that is answered from one model or all models within the cost budget."""
     source = service.one_model if route.path.startswith(ONE) else service.all_models
-    where = Query() if method == "GET" else Body()
+    where = Query() if route.method == "GET" else Body()
 
     async def handle(
         request: Request,
@@ -197,11 +193,11 @@ def add_route(router: APIRouter, service: Service, method: str, route: Route) ->
     ) -> Response:
         return await service.answer(request, of, asked, route.plan)
 
-    tag = "about" if method == "GET" else "model" if route.path.startswith(ONE) else "all models"
+    tag = "about" if route.method == "GET" else "model" if route.path.startswith(ONE) else "all models"
     router.add_api_route(
         route.path,
         handle,
-        methods=[method],
+        methods=[route.method],
         name=f"{route.plan.__name__} {tag}",
         summary=(route.plan.__doc__ or "").rstrip("."),
         tags=[tag],

@@ -74,16 +74,12 @@ def _config(app: object, *, workers: int = 1, factory: bool = False) -> uvicorn.
 
 def _listening(host: str, port: int) -> socket.socket:
     """Return a socket from which every worker accepts connections."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With an explicit protocol asyncio sets TCP_NODELAY; without it, responses are delayed by 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(BACKLOG)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        listener.close()
-        why = error.strerror or error
-        raise InputError(f"cannot listen on {host} port {port}: {why}; name another --host or --port") from None
-    listener.set_inheritable(True)
-    return listener
+        raise InputError(f"cannot listen on {host} port {port}: {error}; name another --host or --port") from None
+    # Opened again, the socket knows its protocol, and asyncio sets TCP_NODELAY; else responses are delayed by 40 ms.
+    found = socket.socket(fileno=listener.detach())
+    found.set_inheritable(True)
+    return found
