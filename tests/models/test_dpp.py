@@ -177,7 +177,7 @@ def test_unknown_and_repeated_names_and_a_single_string_are_refused(question: st
         ask(named(), ["bib", "cribb"])
     with pytest.raises(InputError, match=r"'crib'"):
         ask(named(), "crib")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"'bib'.*2"):
+    with pytest.raises(InputError, match="'bib'"):
         ask(named(), ["bib", "crib", "bib"])
 
 

@@ -61,7 +61,7 @@ def test_relations_are_the_entries_of_the_pair_table(kind: str) -> None:
     expected = np.outer(m, p)
     table = pair_table(model.distribution)
     off = ~np.eye(n, dtype=bool)
-    np.testing.assert_allclose(table.both[off], np.array(pairs)[off], rtol=1e-9)
+    np.testing.assert_allclose(table.observed[off], np.array(pairs)[off], rtol=1e-9)
     np.testing.assert_allclose(table.lift.diagonal(), 1)
     np.testing.assert_allclose(table.expected[off], expected[off], rtol=1e-9)
     np.testing.assert_allclose(table.lift[off], (np.array(pairs) / expected)[off], rtol=1e-9)

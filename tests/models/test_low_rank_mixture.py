@@ -9,6 +9,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.data.pairs import significant
+from dpplearn.distributions.interaction import LowRank
 from dpplearn.models.record import Training
 from dpplearn.models.relations import MANY_ITEMS, MAX_PAIRED_ITEMS, pair_table, related_pairs, training_counts
 from helpers.problems import as_mixture, random_low_rank
@@ -18,10 +19,11 @@ from helpers.problems import as_mixture, random_low_rank
 def large() -> dl.Mixture:
     """Return 20 items with interactions and 2,000 rare ones, with the counts of sets drawn from the model."""
     frequent = random_low_rank(2, 20, rare=2.5)
-    assert frequent.factors is not None
-    Z = np.pad(frequent.factors.Z, ((0, MANY_ITEMS), (0, 0)))
-    log_odds = np.pad(frequent.log_odds, ((0, 0), (0, MANY_ITEMS)), constant_values=-8)
-    model = dl.Mixture.from_arrays(frequent.weights, log_odds, (Z, frequent.factors.core))
+    low_rank = frequent.components.interaction
+    assert isinstance(low_rank, LowRank)
+    Z = np.pad(low_rank.Z, ((0, MANY_ITEMS), (0, 0)))
+    log_odds = np.pad(frequent.components.log_odds, ((0, 0), (0, MANY_ITEMS)), constant_values=-8)
+    model = dl.Mixture.from_arrays(frequent.weights, log_odds, (Z, low_rank.core))
     drawn = dl.Baskets.from_lists(model.sample(6000, rng=0), n_items=len(model.items))
     return dl.Mixture(model.distribution, training=Training.of(drawn))
 

@@ -53,6 +53,8 @@ class Pair(NamedTuple):
 class Cooccurrence:
     """Observed numbers of baskets with two items, and those expected under independence; NaN if unknown.
 
+    For a model, `observed` is its P(i, j ∈ Y), and `expected` the probability under independence.
+
     Counts are compared with a Poisson distribution. Its variance is larger than that of counts given the frequency of
     each item, so p-values and intervals are conservative.
     """

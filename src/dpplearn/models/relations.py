@@ -20,7 +20,6 @@ from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.answers import Relation
 from dpplearn.models.record import Training
-from dpplearn.utils.memory import NUMBER, in_bytes
 
 if TYPE_CHECKING:
     from dpplearn.models.model import SetModel
@@ -40,30 +39,20 @@ def empty_ratio(distribution: SetDistribution) -> float:
     return 1.0 if distribution.p_empty >= none else distribution.p_empty / none
 
 
-class PairTable(NamedTuple):
-    """Probabilities of pairs (rows, columns): under the model, and expected under independence."""
+def pair_table(distribution: SetDistribution, rows: Ints | None = None, columns: Ints | None = None) -> Cooccurrence:
+    """Return P(i, j ∈ Y) for items in rows with items in columns, by default all, and its value under independence.
 
-    both: Floats
-    expected: Floats
-
-    @property
-    def lift(self) -> Floats:
-        """both/expected, 1 where nothing is expected."""
-        return np.divide(self.both, self.expected, out=np.ones_like(self.both), where=self.expected > 0)
-
-
-def pair_table(distribution: SetDistribution, rows: Ints | None = None, columns: Ints | None = None) -> PairTable:
-    """Return the pairs of items in rows with items in columns, by default all. The lift of an item with itself is 1."""
+    The lift of an item with itself is 1.
+    """
     n, m = distribution.n_items, distribution.marginals()
     if rows is None and n > MAX_PAIRED_ITEMS:
         raise InputError(
-            f"lift of all pairs of {n:,} items would need {in_bytes(NUMBER * n**2)}; use substitutes and "
-            "complements of one item"
+            f"lift of all pairs is limited to {MAX_PAIRED_ITEMS:,} items, got {n:,}; use substitutes(item)"
         )
     rows, columns = (np.arange(n) if each is None else each for each in (rows, columns))
     expected = independence_scale(m, empty_ratio(distribution)) * np.outer(m[rows], m[columns])
     both = distribution.pair_marginals(rows, columns)
-    return PairTable(np.where(rows[:, None] == columns, expected, both), expected)
+    return Cooccurrence(np.where(rows[:, None] == columns, expected, both), expected)
 
 
 def training_counts(
@@ -81,10 +70,8 @@ def training_counts(
 
 def significant_pairs(model: SetModel, items: Ints) -> Bools:
     """Return which pairs of some items are significant in the training baskets, (n, n); all if there are no counts."""
-    first, second = np.triu_indices(len(items), 1)
-    p = training_counts(model.distribution, model.training, items, items).p()
-    square = np.zeros((len(items), len(items)), bool)
-    square[first, second] = significant(p[first, second])
+    pairs, square = np.triu_indices(len(items), 1), np.zeros((len(items), len(items)), bool)
+    square[pairs] = significant(training_counts(model.distribution, model.training, items, items).p()[pairs])
     return np.asarray(square | square.T)
 
 
@@ -235,7 +222,7 @@ def substitute_groups(model: SetModel, at_least: float = MIN_SUBSTITUTION) -> tu
         group = SubstituteGroup(
             model.catalogue.select(members),
             float(substitution[first, second].mean()),
-            float(expected - table.both[first, second].sum()),
+            float(expected - table.observed[first, second].sum()),
             float(counts.observed[pairs].sum()),
             float(expected * weight),
         )

@@ -317,7 +317,7 @@ def _calibration(served: ServedModel) -> schemas.Calibration | None:
     likely = np.sort(np.argsort(-marginals, kind="stable")[:MAX_CALIBRATED_ITEMS])
     likely = likely[(marginals[likely] > 0) & (training.item_weights[likely] > 0)]
     off = ~np.eye(len(likely), dtype=bool)
-    predicted = (pair_table(served.model.distribution, likely, likely).both / marginals[likely][:, None])[off]
+    predicted = (pair_table(served.model.distribution, likely, likely).observed / marginals[likely][:, None])[off]
     weight = np.repeat(training.item_weights[likely], len(likely) - 1)
     together = training.pair_counts_among(likely)[off]
     bins = [part for part in np.array_split(np.argsort(predicted, kind="stable"), N_BINS) if len(part)]
