@@ -203,21 +203,20 @@ class LowRank:
         return found
 
     def _minors(self, sets: Items, scale: Floats | None = None) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return log det M_A, (g, s), M_A, V = (Ω Z_Aᵀ)ᵀ and Z_A Ω, (g, s, k, r), for sets of one size.
+        """Return log det M_A, (g, s), M_A, S Z_A, (1 or m, s, k, r), and V = (Ω Z_Aᵀ S)ᵀ, for sets of one size.
 
-        M = I + S Z Ω Zᵀ S with S = diag(scale), by default 1; V and Z are scaled. The logarithm is −inf where M_A is
-        singular up to rounding.
+        M = I + S Z Ω Zᵀ S with S = diag(scale), by default 1. The logarithm is −inf where M_A is singular up to
+        rounding.
         """
-        Z = self.Z[sets].astype(float)[None]  # (1, s, k, r)
+        Z = self.Z[sets].astype(float)[None]
         Z = Z if scale is None else scale[:, sets, None] * Z
-        V, across = Z @ np.swapaxes(self.core, 1, 2)[:, None], Z @ self.core[:, None]
-        log_det, M = checked_minors(np.eye(sets.shape[1]) + Z @ np.swapaxes(V, 2, 3))
-        return log_det, M, V, across
+        V = products(Z, np.swapaxes(self.core, 1, 2))
+        return *checked_minors(np.eye(sets.shape[1]) + Z @ np.swapaxes(V, 2, 3)), Z, V
 
     def eliminate(self, sets: Items, scale: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-        """Return log det M_A, V and W = M_A⁻¹ Z_A Ω of `_minors`."""
-        log_det, M, V, across = self._minors(sets, scale)
-        return log_det, V, np.asarray(np.linalg.solve(M, across), dtype=float)
+        """Return log det M_A, V and W = M_A⁻¹ S Z_A Ω of `_minors`, (g, s, k, r)."""
+        log_det, M, Z, V = self._minors(sets, scale)
+        return log_det, V, np.asarray(np.linalg.solve(M, products(Z, self.core)), dtype=float)
 
     def schur(self, V: Floats, W: Floats, items: Ints | None, scale: Floats | None = None) -> Floats:
         """Return M_ii − M_iA M_A⁻¹ M_Ai of candidates, (g, s, j), after `eliminate`."""
@@ -293,6 +292,12 @@ def similarity_of(matrices: Floats, items: Ints) -> Similarity:
 def quadratic(rows: Floats, matrix: Floats) -> Floats:
     """Return z M zᵀ for each row z."""
     return np.asarray(np.einsum("ij,ij->i", rows @ matrix, rows))
+
+
+def products(Z: Floats, core: Floats) -> Floats:
+    """Return Z Ω for Z (1 or m, s, k, r) and Ω (g, r, r), by one product for all sets."""
+    m, s, k, r = Z.shape
+    return np.asarray((Z.reshape(m, s * k, r) @ core).reshape(max(m, len(core)), s, k, r))
 
 
 def row_products(rows: Floats, V: Floats, W: Floats) -> Floats:
