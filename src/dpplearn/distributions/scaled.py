@@ -22,7 +22,7 @@ from numpy.random import Generator
 from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions import ranking, sampling, sizes
-from dpplearn.distributions.compiled import loops, worth_loading
+from dpplearn.distributions.compiled import worth_loading
 from dpplearn.distributions.components import (
     Best,
     Components,
@@ -87,17 +87,17 @@ class Form:
         k, X = len(items) - 1, self.interaction.block(items, items)
         if self.scale is not None:
             X = self.scale[:, items, None] * X * self.scale[:, None, items]
-        M, orders = np.eye(k + 1) + X, np.column_stack([orders, np.full(len(orders), k)])
-        factors = np.empty((len(orders), *M.shape))
-        loops("next_items").factorise_orders(np.ascontiguousarray(M), orders, factors)
-        pivots = np.diagonal(factors, axis1=2, axis2=3)[:, :, :k]  # (n_orders, g, k)
-        removed = np.cumsum(factors[:, :, k, :k] * factors[:, :, :k, k], axis=2)
-        left = M[:, k, k, None] - np.insert(removed, 0, 0, axis=2)
-        log_q = self.log_q[:, items].T  # (k + 1, m)
-        added = np.cumsum(log_q[orders[:, :k]] + np.swapaxes(np.log(pivots), 1, 2), axis=1)
-        log_p = self.bias + np.insert(added, 0, 0, axis=1)
+        orders = np.column_stack([orders, np.full(len(orders), k)])
+        M = (np.eye(k + 1) + X)[:, orders[:, :, None], orders[:, None, :]]  # (g, n_orders, k + 1, k + 1)
+        left, log_q = np.empty((len(orders), k + 1, len(X))), self.log_q[:, items].T  # (k + 1, m)
+        log_p = np.tile(self.bias, (len(orders), k + 1, 1))
+        for p in range(k + 1):
+            left[:, p] = M[..., k, k].T
+            log_p[:, p + 1 :] += (np.log(M[..., p, p]).T + log_q[orders[:, p]])[:, None]
+            rest = M[..., p + 1 :, p + 1 :]
+            rest -= M[..., p + 1 :, p, None] * (M[..., p, None, p + 1 :] / M[..., p, p, None, None])
         with np.errstate(divide="ignore"):
-            return log_p, log_p + log_q[k] + np.swapaxes(np.log(np.maximum(left, 0)), 1, 2)
+            return log_p, log_p + log_q[k] + np.log(np.maximum(left, 0))
 
     def mixed(self, weights: Floats, left: Floats, items: Ints | None) -> Floats:
         """Return Σ_c w_c q_ci left_ci of candidates i, (s, j), for weights (s, m)."""

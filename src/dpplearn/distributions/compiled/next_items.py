@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from dpplearn.distributions.compiled.signatures import COUNTS, GROUPS, ITEMS, MATRIX, NUMBERS, OUT_MATRIX, OUT_NUMBERS
+from dpplearn.distributions.compiled.signatures import COUNTS, ITEMS, MATRIX, NUMBERS, OUT_MATRIX, OUT_NUMBERS
 
 MATRICES = types.Array(types.float64, 3, "C", readonly=True)
 FLAGS = types.Array(types.boolean, 1, "C", readonly=True)
@@ -37,14 +37,6 @@ def factorise(matrix, basket, factor):  # type: ignore[no-untyped-def]
             for j in range(p + 1, k):
                 factor[i, j] -= factor[i, p] * factor[p, j]
     return log_det
-
-
-@njit(types.void(MATRICES, GROUPS, types.float64[:, :, :, ::1]), cache=True, **OPTIONS)
-def factorise_orders(matrices, orders, factors):  # type: ignore[no-untyped-def]
-    """Write the LU decomposition of each matrix with its rows and columns in each order, (n_orders, g, k, k)."""
-    for o in range(len(orders)):
-        for c in range(len(matrices)):
-            factorise(matrices[c], orders[o], factors[o, c])
 
 
 @inner
