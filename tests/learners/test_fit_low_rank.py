@@ -59,27 +59,6 @@ def test_low_rank_fits_are_for_large_catalogues_or_on_request() -> None:
     assert {n: round(validation_fraction(n) * n) for n in sizes} == sizes
 
 
-@pytest.mark.slow
-def test_validation_prevents_overfitting_of_independent_items() -> None:
-    """Without a validation set, segments and interaction lose more than a tenth of a nat."""
-    rng = np.random.default_rng(0)
-    p = 6 / 5 / (3 + np.arange(300)) ** 0.9
-
-    def independent(n: int) -> Baskets:
-        X = rng.random((n, len(p))) < p
-        return Baskets.from_matrix(X[X.any(axis=1)])
-
-    train, fresh = independent(3000), independent(3000)
-    options: dict[str, Any] = {"segments": 30, "rank": 8, "attraction": 96, "rng": 0}
-    found = dl.fit(train, **options)
-    everything = dl.fit(train, **options, validation=0)
-    baseline = dl.fit(train, segments=1, rank=0, attraction=0, rng=0)
-    at_least = baseline.model.distribution.mean_log_likelihood(fresh)
-    assert found.model.distribution.mean_log_likelihood(fresh) > at_least - 0.02
-    assert everything.model.distribution.mean_log_likelihood(fresh) < at_least - 0.1
-    assert found.model.learned.validation == pytest.approx(200 / train.n_units)
-
-
 def test_rare_items_are_independent_and_nothing_is_impossible() -> None:
     rare = Baskets.together([DATA, Baskets.from_lists([[0, 10]] * 19, n_items=12)])
     model = dl.fit(rare, **ASKED, rng=0).model

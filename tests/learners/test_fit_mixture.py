@@ -113,15 +113,6 @@ def test_the_history_has_the_likelihood_of_the_models_without_penalties(options:
     assert result.log_likelihood == pytest.approx(result.model.log_likelihood(FILLED), abs=1e-9)
 
 
-def test_the_log_likelihood_reported_for_a_low_rank_model_is_that_of_the_baskets_given() -> None:
-    """Also where some of them were held out, as by default."""
-    result = dl.fit(FILLED, segments=2, rank=2, attraction=2, rng=0)
-    assert result.model.learned.validation is not None
-    assert result.log_likelihood == pytest.approx(result.model.log_likelihood(FILLED), abs=1e-9)
-    m = FILLED.frequencies()
-    assert result.independent_log_likelihood > float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum())
-
-
 def test_a_warm_start_is_matched_by_label_and_new_items_start_at_their_frequency() -> None:
     named = Baskets.from_lists([[f"item {i}" for i in each] for each in FEW])
     first = dl.fit(named, segments=3, rng=0)

@@ -47,14 +47,6 @@ def test_the_recursion_is_the_product_with_the_matrix_of_the_last_pairs(n: int) 
     np.testing.assert_allclose(taught(pairs).times(gradient).ravel(), expected, rtol=1e-9)
 
 
-def dome(x: np.ndarray) -> tuple[float, np.ndarray]:
-    return -float((x**2).sum()) / 2, -x
-
-
-def at(x: np.ndarray) -> Point:
-    return Point(x, *dome(x))
-
-
 def test_the_line_search_comes_back_from_impossible_points() -> None:
     def edge(x: np.ndarray) -> tuple[float, np.ndarray]:
         return (-np.inf, x) if x[0] > 1e-3 else (float(x[0]), np.ones(1))

@@ -97,22 +97,6 @@ def test_the_weight_of_the_record_is_that_of_the_training_statistics(weights: st
         )
 
 
-def test_the_restart_with_the_highest_validation_likelihood_is_returned() -> None:
-    of_run: dict[int, list[float]] = {}
-
-    def callback(now: FitProgress) -> None:
-        of_run.setdefault(now.restart, []).append(now.validation)
-
-    result = fit_dpp(BASKETS, "em", restarts=4, callback=callback, **{**SETTINGS, "rng": 1})
-    highest = [max(values) for values in of_run.values()]
-    best = int(np.argmax(highest))
-    assert len(highest) == len(result.restarts) == 4
-    assert result.model.learned.validation_log_likelihood == highest[best]
-    assert result.history.log_likelihood[-1] == result.restarts[best].log_likelihood
-    assert best != int(np.argmax([line.log_likelihood for line in result.restarts]))  # else this says nothing
-    assert [line.n_iter for line in result.restarts] == [int(np.argmax(values)) for values in of_run.values()]
-
-
 NEVER_SEEN = Baskets.from_lists([[0], [1], [2], [0, 1], [3], [0, 2], [4], [1, 2], [5], [0], [1], [2]], n_items=6)
 
 
