@@ -201,10 +201,10 @@ def of_low_rank(parameters: Arrays, data: Arrays) -> Result:
     by_Z, _ = low_rank.gradient(single, baskets.weights, log_odds.astype(float), weights)
 
     at = LowRankState.first(weights, log_odds, 0, single)
-    found, minors = low_rank.e_step(at), low_rank.mean_log_minor(at)
+    (new_weights, targets, _), minors = low_rank.e_step(at), low_rank.mean_log_minor(at)
     value = minors - float(weights @ low_rank.log_normalisers(at))
     whole = np.asarray(problem.log_likelihood(low_rank.kernel(at)))
-    more = {"weights": found.weights, "targets": found.targets, "log_likelihood": whole}
+    more = {"weights": new_weights, "targets": targets, "log_likelihood": whole}
     return value, {"factors": np.asarray(by_Z)}, more
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.independent import SMOOTHING, independent
-from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Callback, saved_on_exit
 from dpplearn.learners.data import checked_baskets, hold_out, units_of
@@ -393,9 +392,9 @@ class Fit:
                 rng = np.random.default_rng(self.seeds[-2])
                 chosen = choose_shrinkage(self.task, self.data[0], self.clock, rng)
             value = usual_shrinkage(self.problem.baskets) if chosen is None else chosen
-        value, learned = float(value), cast(SpectralDPP, end.step.kernel)  # only the settings of a DPP have shrinkage
-        kernel = shrink(learned, self.problem.baskets, value, nonempty=self.problem.nonempty)
-        return Finished(kernel, {"shrinkage": value, "shrinkage_chosen": chosen is not None})
+        learned: Any = end.step.kernel  # of a symmetric DPP: only its settings have shrinkage
+        kernel = shrink(learned, self.problem.baskets, float(value), nonempty=self.problem.nonempty)
+        return Finished(kernel, {"shrinkage": float(value), "shrinkage_chosen": chosen is not None})
 
     def _model(self, end: Run, finished: Finished, n_runs: int) -> DPP | Mixture:
         """Return the model of a kernel, with its record: of all baskets, but for the history."""

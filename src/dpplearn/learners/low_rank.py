@@ -78,18 +78,6 @@ class LowRankState(NamedTuple):
         return LowRankState(*map(np.array, self))
 
 
-class EStep(NamedTuple):
-    """New weights of the segments, and target log-odds of their marginals.
-
-    `log_sum` is the mean of log Σ_c π_c exp(log_odds_c·x_Y)/Z_c, under the distribution: the log-likelihood without the
-    minors of the interaction.
-    """
-
-    weights: Floats  # (n_segments,)
-    targets: Floats  # log-odds, (n_segments, n_items)
-    log_sum: float
-
-
 @dataclass(frozen=True, eq=False)
 class LowRankProblem(Problem):
     """The baskets and their distribution, and the numbers of segments and columns of Z."""
@@ -186,8 +174,9 @@ class LowRankProblem(Problem):
     def kernel(self, at: LowRankState) -> Segments:
         return self.segments_of(at.weights, at.log_odds, at.Z)
 
-    def e_step(self, at: LowRankState, temperature: float = 1.0) -> EStep:
-        """Pass once over the baskets.
+    def e_step(self, at: LowRankState, temperature: float = 1.0) -> tuple[Floats, Floats, float]:
+        """Return new weights, target log-odds of the marginals (n_segments, n_items), and the mean log-likelihood
+        without the minors of the interaction.
 
         Where sets cannot be empty, the expected number of empty sets of each segment is added. Responsibilities are
         taken to the power `temperature`, and the frequencies of each segment are shrunk towards those of all segments
@@ -199,7 +188,7 @@ class LowRankProblem(Problem):
         shares = (sums.shares + empty) * (n + 2 * SMOOTHING) / n
         counts = sums.counts + SMOOTHING * sums.shares[:, None] / n
         targets = shrunk_log_odds(counts, shares, self.frequencies)
-        return EStep(shares / shares.sum(), targets, value / n)
+        return shares / shares.sum(), targets, value / n
 
     def log_normalisers(self, at: LowRankState) -> Floats:
         """Return log Z_c = Σ log(1 + e^l) + log det(I + S_c Ω) of every segment."""
@@ -298,8 +287,8 @@ def low_rank(start: LowRankState, problem: LowRankProblem) -> Iterator[Step]:
     at = start.copy()
     while not at.Z.shape[1]:
         passes, _, seed = at.counts.tolist()
-        found = problem.e_step(at)
-        yield step_at(at, problem, found.log_sum)
+        weights, targets, value = problem.e_step(at)
+        yield step_at(at, problem, value)
         if passes == EM_PASSES:
             if not len(problem.active):
                 return
@@ -307,20 +296,21 @@ def low_rank(start: LowRankState, problem: LowRankProblem) -> Iterator[Step]:
             at = at._replace(Z=Z, mean=np.zeros_like(Z), square=np.zeros_like(Z))
             break
         if passes < TEMPERED_PASSES:
-            found = problem.e_step(at, MIN_TEMPERATURE + (1 - MIN_TEMPERATURE) * passes / TEMPERED_PASSES)
+            temperature = MIN_TEMPERATURE + (1 - MIN_TEMPERATURE) * passes / TEMPERED_PASSES
+            weights, targets, _ = problem.e_step(at, temperature)
         at.counts[0] += 1
-        at = at._replace(weights=found.weights, log_odds=found.targets)
+        at = at._replace(weights=weights, log_odds=targets)
     inactive = np.setdiff1d(np.arange(problem.baskets.n_items), problem.active)
     rate = 0.0
     while True:
-        found = problem.e_step(at)
-        yield step_at(at, problem, found.log_sum + problem.mean_log_minor(at), rate)
+        weights, targets, value = problem.e_step(at)
+        yield step_at(at, problem, value + problem.mean_log_minor(at), rate)
         if at.counts[1] == problem.n_batches:
             return
-        at = at._replace(weights=found.weights)
-        at.log_odds[:, inactive] = found.targets[:, inactive]
+        at = at._replace(weights=weights)
+        at.log_odds[:, inactive] = targets[:, inactive]
         for _ in range(BATCHES_PER_E_STEP):
-            rate = change_by_batch(at, problem, found.targets)
+            rate = change_by_batch(at, problem, targets)
 
 
 def step_at(at: LowRankState, problem: LowRankProblem, log_likelihood: float, rate: float = 0.0) -> Step:

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats, Ints, read_only
-from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.components import softmax
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.statistics import Normalisers, SegmentSums, minor_sums, normalisers, of_items, segment_sums
@@ -116,27 +115,23 @@ def _common(log_odds: Floats) -> Floats:
     return np.asarray(gamma)
 
 
-def _pseudo_baskets(at: Parameters) -> float:
-    """Return the log-likelihood of half a basket with and half a basket without each item, at odds e^{2γ}."""
-    return float((at.gamma - np.logaddexp(0, 2 * at.gamma)).sum())
-
-
-def with_pairs(at: Parameters, baskets: AnyBaskets, expected: Floats) -> Parameters:
+def with_pairs(at: Parameters, problem: MixtureProblem) -> Parameters:
     """Return segments of independent items with the interactions that pair counts show.
 
-    Attraction is what the segments do not explain; `expected` are the pair counts that they imply. Repulsion is
-    compared with independence, because segments learned alone represent substitutes by differences in taste.
+    Attraction is what the segments do not explain. Repulsion is compared with independence, because segments learned
+    alone represent substitutes by differences in taste.
 
-    A² maximises m log(1 + A²) − (e + 1) A² for a pair that occurs m times where e are expected. Its sign, which pair
-    counts do not determine, is that of the random numbers.
+    A² maximises m log(1 + A²) − (e + 1) A² for a pair that occurs m times where segments alone imply e. Its sign, which
+    pair counts do not determine, is that of the random numbers.
     """
-    frequencies = baskets.pair_frequencies()
-    observed, independent = (
-        baskets.total_weight * each for each in (frequencies, np.outer(frequencies.diagonal(), frequencies.diagonal()))
-    )
+    n, frequencies = problem.baskets.total_weight, problem.baskets.pair_frequencies()
+    m = frequencies.diagonal()
+    observed, independent = n * frequencies, n * np.outer(m, m)
+    items = of_items(at.log_odds)
+    allowed = 1 - at.weights @ np.exp(-items.log_Z) if problem.nonempty else 1.0
+    expected = (n * at.weights[:, None] / allowed * items.marginals).T @ items.marginals
     attraction = np.sqrt(np.maximum(observed / (expected + 1) - 1, 0))
-    rows, columns = np.tril_indices(len(observed), -1)
-    A = ATTRACTION_SHARE * np.copysign(attraction[rows, columns], at.A) if at.A.size else at.A
+    A = ATTRACTION_SHARE * np.copysign(attraction[below_diagonal(len(m))], at.A) if at.A.size else at.A
     U = RANDOM_SHARE * at.U + repelling_directions(observed, independent, at.U.shape[1])
     return replace(at, U=U, A=A)
 
@@ -183,7 +178,9 @@ class MixtureProblem(Problem):
         """Return the penalties per basket."""
         of_interaction = REPULSION_PENALTY * np.vdot(at.U, at.U) + ATTRACTION_PENALTY * np.vdot(at.A, at.A)
         squares = SEGMENT_PENALTY / 2 * np.vdot(at.theta, at.theta) + of_interaction
-        return float(self.penalised * squares - _pseudo_baskets(at)) / self.baskets.total_weight
+        # the log-likelihood of half a basket with and half a basket without each item, at odds e^{2γ}
+        pseudo_baskets = (at.gamma - np.logaddexp(0, 2 * at.gamma)).sum()
+        return float(self.penalised * squares - pseudo_baskets) / self.baskets.total_weight
 
     def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
         """Return the mean log-likelihood minus penalties, and its gradient; −inf where numbers overflow."""
@@ -229,13 +226,6 @@ class MixtureProblem(Problem):
             A=np.sqrt(p[rows] * p[columns] + ATTRACTION_PENALTY / n),
             logits=np.full(m, np.sqrt(max((1 - 1 / m) / m, 1 / n))),
         ).flat()
-
-    def expected_pairs(self, at: Parameters) -> Floats:
-        """Return the pair counts that the segments imply if items of a segment are independent."""
-        items = of_items(at.log_odds)
-        allowed = 1 - at.weights @ np.exp(-items.log_Z) if self.nonempty else 1.0
-        counts = self.baskets.total_weight * at.weights / allowed
-        return np.asarray((counts[:, None] * items.marginals).T @ items.marginals)
 
     def baseline(self) -> Segments:
         n = self.baskets.n_items
@@ -301,7 +291,7 @@ def mixture(start: tuple[Parameters, bool], problem: MixtureProblem) -> Iterator
     if is_random:
         if problem.segments > 1:
             at = yield from learn_segments(at, problem)
-        at = with_pairs(at, problem.baskets, problem.expected_pairs(at))
+        at = with_pairs(at, problem)
         # principal axes for U, and the γ that leaves the least penalty
         at, _ = problem.start_from(at.kernel())
     yield from climb(problem, at)
