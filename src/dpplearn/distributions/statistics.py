@@ -124,9 +124,8 @@ def _add_inverses(kernel: SpectralDPP, baskets: Baskets, rows: Ints, delta: Floa
         if len(border):
             inverse = _inverse(kernel.bordered.matrix[np.ix_(members, members)])
         else:
-            B = kernel.eigenvectors[members] * np.sqrt(kernel.odds)
-            R_inverse = np.linalg.inv(np.linalg.qr(B.T, mode="r"))
-            inverse = R_inverse @ R_inverse.T
+            half = np.linalg.pinv(kernel.eigenvectors[members] * np.sqrt(kernel.odds), rtol=0)
+            inverse = half.T @ half
         delta[np.ix_(members, members)] += baskets.weights[row] * inverse
 
 
@@ -164,14 +163,6 @@ def _sums_under_L(L: Floats, want_delta: bool, baskets: Baskets, threads: int | 
     sizes = range(len(L) + 1)
     sums = symmetric_sums(minors, sizes, baskets, threads, want_delta=want_delta, limit=zero_pivot)
     return sums.logdet(), sums.delta
-
-
-@dataclass(frozen=True)
-class MinorSums(Additive):
-    """Σ w log det C_Y and Δ = Σ w C_Y⁻ᵀ, scattered to (n_items, n_items)."""
-
-    logdet: float
-    delta: Floats
 
 
 @dataclass(frozen=True)
@@ -234,14 +225,14 @@ def of_items(log_odds: Floats) -> OfItems:
     return OfItems(log_sum.sum(axis=1), np.exp(log_odds - log_sum))
 
 
-def minor_sums(C: Floats, baskets: AnyBaskets, threads: int | None = None) -> MinorSums:
-    """Return the sums over the minors of C."""
+def minor_sums(C: Floats, baskets: AnyBaskets, threads: int | None = None) -> tuple[float, Floats]:
+    """Return Σ w log det C_Y, and Δ = Σ w C_Y⁻ᵀ, scattered to (n_items, n_items)."""
     return summed(_minor_sums, C, baskets=baskets, threads=threads)
 
 
-def _minor_sums(C: Floats, baskets: Baskets, threads: int | None) -> MinorSums:
-    logdets, delta = _general_minors(C, baskets, threads, want_delta=True)
-    return MinorSums(float(baskets.blocks.weights @ logdets), delta)
+def _minor_sums(C: Floats, baskets: Baskets, threads: int | None) -> tuple[float, Floats]:
+    log_dets, delta = _general_minors(C, baskets, threads, want_delta=True)
+    return float(baskets.blocks.weights @ log_dets), delta
 
 
 def log_minors(C: Floats, baskets: Baskets, threads: int | None = None) -> Floats:
@@ -260,11 +251,11 @@ def segment_sums(log_odds: Floats, bias: Floats, baskets: AnyBaskets, threads: i
 
 
 def _segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None) -> SegmentSums:
-    table, m = np.ascontiguousarray(log_odds.T), len(bias)
+    m, n = log_odds.shape
 
     def part(share: Share) -> SegmentSums:
-        counts, shares = np.zeros(table.shape), np.zeros(m)
-        log_sum = _segments(table, bias, baskets, counts, shares, NO_NUMBERS, share)
+        counts, shares = np.zeros((n, m)), np.zeros(m)
+        log_sum = _segments(log_odds, bias, baskets, counts, shares, NO_NUMBERS, share)
         return SegmentSums(log_sum, shares, counts.T)
 
     return reduce(add, over_threads(part, SEGMENT * len(baskets) * m, threads, with_blas=False))
@@ -272,15 +263,15 @@ def _segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int
 
 def log_segments(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None = None) -> Floats:
     """Return log Σ_c exp(bias_c + log_odds_c·x_Y) of every basket."""
-    table, each = np.ascontiguousarray(log_odds.T), np.empty(len(baskets))
-    part = partial(_segments, table, bias, baskets, NO_DELTA, NO_NUMBERS, each)
+    each = np.empty(len(baskets))
+    part = partial(_segments, log_odds, bias, baskets, NO_DELTA, NO_NUMBERS, each)
     over_threads(part, SEGMENT * len(baskets) * len(bias), threads, with_blas=False)
     return each
 
 
 def _segments(
-    table: Floats, bias: Floats, baskets: Baskets, counts: Floats, shares: Floats, each: Floats, share: Share
+    log_odds: Floats, bias: Floats, baskets: Baskets, counts: Floats, shares: Floats, each: Floats, share: Share
 ) -> float:
-    rows = share.among(len(baskets))
+    rows, table = share.among(len(baskets)), np.ascontiguousarray(log_odds.T)
     given = (baskets.indices, baskets.offsets, baskets.weights, table, bias, rows.start, rows.stop)
     return float(loops("segments").responsibilities(*given, counts, shares, each))

@@ -204,9 +204,9 @@ class MixtureProblem(Problem):
         logits = R - pi * (n + empty.sum())
         U, A = at.U, at.A
         if C is not None and isinstance(norms, Normalisers):
-            minors = minor_sums(C, self.baskets, self.threads)
-            value += minors.logdet
-            G = minors.delta - norms.weighted_sum(R).T  # with Σ_c R_c D_c H_c D_c
+            logdet, delta = minor_sums(C, self.baskets, self.threads)
+            value += logdet
+            G = delta - norms.weighted_sum(R).T  # with Σ_c R_c D_c H_c D_c
             U = (G + G.T) @ U - 2 * penalised * REPULSION_PENALTY * U
             A = (G - G.T)[below_diagonal(len(C))] - 2 * penalised * ATTRACTION_PENALTY * A if A.size else A
         return value / n, Parameters(gamma, theta, U, A, logits).flat() / n

@@ -218,7 +218,6 @@ class Program:
                 given.items, [self.builder.mul(block, self.builder.mul(self.value(self.k), INT(LANES)))]
             )
             self.weights = load(self.builder, given.weights, block)
-            self.read: dict[int, list[Any]] = {}
             self.mantissa, self.exponent = Variable(self.one), Variable(self.zero)
             if symmetric:
                 alive = self.factor()
@@ -232,16 +231,10 @@ class Program:
             store(self.builder, given.exponents, block, self.exponent.get())
 
     def items(self, i: Any) -> list[Any]:
-        """Return y_i of every set; unrolled code reads it once."""
-        if not isinstance(i, int):
-            return self._items(self.builder.mul(i, INT(LANES)))
-        if i not in self.read:
-            self.read[i] = self._items(INT(i * LANES))
-        return self.read[i]
-
-    def _items(self, start: Any) -> list[Any]:
-        builder, four = self.builder, self.builder.gep(self.first, [start])
-        return [builder.zext(builder.load(builder.gep(four, [INT(lane)])), INT) for lane in range(LANES)]
+        """Return y_i of every set."""
+        builder, first = self.builder, self.builder.mul(self.value(i), INT(LANES))
+        places = [builder.gep(self.first, [builder.add(first, INT(lane))]) for lane in range(LANES)]
+        return [builder.zext(builder.load(place), INT) for place in places]
 
     def rows(self, matrix: Any, i: Any) -> list[Any]:
         """Return the address of row y_i of a matrix for every set."""
