@@ -230,19 +230,13 @@ def checked_eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats, floa
     matrix = given.astype(float)
     if not np.all(np.isfinite(matrix)):
         raise InputError(f"{name} holds NaN or infinity; expected finite numbers")
-    size = np.abs(matrix).max()
-    asymmetry = np.abs(matrix - matrix.T)
-    if asymmetry.max() > rounding * size:
-        i, j = np.unravel_index(asymmetry.argmax(), matrix.shape)
-        raise InputError(
-            f"{name} is not symmetric: entries ({i}, {j}) and ({j}, {i}) differ by {asymmetry[i, j]:.3g}; "
-            f"use ({name} + {name}.T) / 2 if that is rounding"
-        )
+    size, difference = np.abs(matrix).max(), np.abs(matrix - matrix.T)
+    if difference.max() > rounding * size:
+        i, j = np.unravel_index(difference.argmax(), matrix.shape)
+        raise InputError(f"{name} is not symmetric: [{i}, {j}] and [{j}, {i}] differ by {difference[i, j]:.3g}")
     values, vectors = eigh_apart((matrix + matrix.T) / 2)
     if values.min() < -rounding * size:
-        raise InputError(
-            f"{name} is not positive semidefinite: its smallest eigenvalue is below 0 by {-values.min():.3g}"
-        )
+        raise InputError(f"{name} is not positive semidefinite: an eigenvalue is below 0 by {-values.min():.3g}")
     values[values <= 4 * len(values) * EPSILON * size] = 0  # rounding errors of a decomposition
     return values, vectors, rounding
 
@@ -282,9 +276,6 @@ def _with_apart(coupled: Bools, diagonal: Floats, values: Floats, vectors: Float
 
 
 def symmetric_product(V: Floats, values: Floats) -> Floats:
-    """Return V diag(values) Vᵀ, exactly symmetric and read-only."""
+    """Return V diag(values) Vᵀ, exactly symmetric."""
     half = V * np.sqrt(values)
-    of_independent = np.count_nonzero(V, axis=0).max(initial=0) <= 1  # skip an O(N³) product of mostly zeros
-    product: Floats = np.diag((half**2).sum(axis=1)) if of_independent else half @ half.T
-    product.flags.writeable = False
-    return product
+    return np.asarray(half @ half.T)

@@ -104,10 +104,8 @@ class SpectralDPP(Components):
         """
         lam, V, rounding = checked_eigh(K, "K")
         if lam[-1] > 1 + rounding:
-            raise InputError(
-                f"the largest eigenvalue of K is {lam[-1]:.12g}, above 1 by {lam[-1] - 1:.3g}; "
-                "a marginal kernel has eigenvalues from 0 to 1 (if this matrix is L, use from_L)"
-            )
+            above = f"{lam[-1] - 1:.3g}"
+            raise InputError(f"the largest eigenvalue of K is above 1 by {above}; if this matrix is L, use from_L")
         return cls(with_ones(lam), V)
 
     @classmethod
@@ -119,10 +117,7 @@ class SpectralDPP(Components):
         odds, V, _ = checked_eigh(L, "L")
         lam = odds / (1 + odds)
         if lam[-1] == 1:
-            raise InputError(
-                f"the largest eigenvalue of L is {odds[-1]:.3g}, which rounding does not distinguish from infinity; "
-                "use from_K, where the eigenvalue is 1"
-            )
+            raise InputError(f"the largest eigenvalue of L is {odds[-1]:.3g}, too close to infinity; use from_K")
         return cls(lam, V)
 
     @classmethod
@@ -165,7 +160,7 @@ class SpectralDPP(Components):
     def __repr__(self) -> str:
         ones = f", {np.count_nonzero(self.at_one)} eigenvalues at 1" if self.at_one.any() else ""
         items = count(self.n_items, "item")
-        return f"SpectralDPP({items}, rank {self.rank}, expected size {self.expected_size:.2f}{ones})"
+        return f"SpectralDPP({items}, rank {self.rank}, expected size {self.eigenvalues.sum():.2f}{ones})"
 
     @property
     def m(self) -> int:
@@ -176,11 +171,6 @@ class SpectralDPP(Components):
     def n_items(self) -> int:
         """The number of items."""
         return len(self.eigenvalues)
-
-    @property
-    def expected_size(self) -> float:
-        """The mean of |Y|."""
-        return float(self.eigenvalues.sum())
 
     @property
     def rank(self) -> int:
@@ -217,10 +207,8 @@ class SpectralDPP(Components):
     def L(self) -> Floats:
         """The L-ensemble kernel. It exists unless an eigenvalue of K is exactly 1."""
         if self.at_one.any():
-            raise InputError(
-                f"L does not exist: {np.count_nonzero(self.at_one)} of {self.n_items} eigenvalues of K are exactly 1 "
-                "(the empty set has probability zero); K, probabilities, samples and conditionals do"
-            )
+            n_ones = self.size_range.start
+            raise InputError(f"L does not exist: {n_ones} of {self.n_items} eigenvalues of K are exactly 1; use K")
         return read_only(symmetric_product(self.eigenvectors, self.odds))
 
     @cached_property
@@ -275,8 +263,7 @@ class SpectralDPP(Components):
         if np.isneginf(log_det).any():
             for group in sets.by_size:
                 doubtful = np.isneginf(log_det[group.rows])
-                if doubtful.any():
-                    values[group.rows[doubtful]] = self.log_prob_by_factor(group.sets[doubtful])
+                values[group.rows[doubtful]] = self.log_prob_by_factor(group.sets[doubtful])
         return values
 
     def log_prob_by_factor(self, sets: Items | Ints) -> Floats:
@@ -432,10 +419,7 @@ class SpectralDPP(Components):
         other items, and are independent if the item is independent of all others.
         """
         if self.at_one.any():
-            raise InputError(
-                "items cannot be copied in a model with certain items (eigenvalues of K that are 1); add independent "
-                "items, or fit the model with shrinkage or given that sets are not empty"
-            )
+            raise InputError("with certain items (eigenvalues of K that are 1), new items must be independent")
         B = self._odds_factor
         others, zero = np.delete(B, item, axis=0), zero_pivot(self.n_items, self.n_items)
         explained = others.T @ np.linalg.lstsq(others.T, B[item], rcond=math.sqrt(zero))[0]
@@ -476,7 +460,7 @@ class SpectralDPP(Components):
         if k is not None:
             draw_eigenvectors = partial(choose_k, inclusion_table(self.eigenvalues, k))
         elif nonempty:
-            if not self.expected_size > 0:
+            if not self.rank:
                 raise InputError("under this model every set is empty, so there is no nonempty set to draw")
             draw_eigenvectors = partial(choose_at_least_one, self.eigenvalues)
         else:
@@ -495,9 +479,7 @@ class SpectralDPP(Components):
         return [drawn for part in map_over_threads(block, range(len(seeds)), threads) for drawn in part]
 
     def take(self, which: Ints) -> SpectralDPP:
-        """Return the components `which`; there is one, so this must be [0]."""
-        if list(which) != [0]:
-            raise InputError(f"a SpectralDPP has one component, number 0, got {list(which)}")
+        """Return the components `which`; there is one, number 0."""
         return self
 
     def similarity(self, items: Ints) -> Similarity:
