@@ -230,9 +230,9 @@ def of_quality(parameters: Arrays, data: Arrays) -> Result:
         ridge=float(data["ridge"]),
     )
     target: Target = quality.target(phi)
-    law = target.distribution(theta)
+    law, of_weights = target.at(theta)
     of_strengths, by_phi = quality.by_strengths(phi, law)
-    return target.value(theta, law) + of_strengths, {"theta": target.gradient(theta, law), "phi": by_phi}, {}
+    return of_weights + of_strengths, {"theta": target.gradient(theta, law), "phi": by_phi}, {}
 
 
 def of_slates(parameters: Arrays, data: Arrays) -> Result:

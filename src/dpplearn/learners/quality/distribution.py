@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
+from dpplearn.learners.symmetric.problem import step_sizes
 
 MAX_QUALITY = 300.0  # |u| is clipped here, where e^u is still a number
 SMALL_LOG_DET = 1e-3  # below this, log det(I + L) loses its digits in 1 + L and is taken from eigenvalues
@@ -20,7 +21,6 @@ RIDGE = 1e-10  # on second derivatives, relative to the largest: weights may be 
 MAX_CHANGE = 4.0  # of a quality in one step
 MAX_STEPS = 100
 GRADIENT_TOL = 1e-11
-MIN_STEP_SIZE = 2.0**-30
 SUFFICIENT = 1e-4  # fraction of the predicted ascent that a step must bring
 
 
@@ -91,13 +91,11 @@ class Target:
     penalty: Floats  # (n_weights,) ρ, per basket
     nonempty: bool
 
-    def distribution(self, theta: Floats) -> QualityDistribution:
-        """Return the distribution with these weights."""
-        return QualityDistribution.of(self.S, self.F @ theta, nonempty=self.nonempty)
-
-    def value(self, theta: Floats, distribution: QualityDistribution) -> float:
-        """Return the objective: the part of the mean log-likelihood that depends on the weights, minus the penalty."""
-        return float(self.m @ (self.F @ theta) - self.penalty @ theta**2 / 2) - distribution.log_normaliser
+    def at(self, theta: Floats) -> tuple[QualityDistribution, float]:
+        """Return the distribution and the objective: what depends on the weights, minus the penalty."""
+        distribution = QualityDistribution.of(self.S, self.F @ theta, nonempty=self.nonempty)
+        value = float(self.m @ (self.F @ theta) - self.penalty @ theta**2 / 2)
+        return distribution, value - distribution.log_normaliser
 
     def gradient(self, theta: Floats, distribution: QualityDistribution) -> Floats:
         """Return Fᵀ(m − k) minus the derivative of the penalty."""
@@ -117,22 +115,21 @@ def best_weights(target: Target, theta: Floats | None = None) -> tuple[Floats, Q
     if theta is None:
         m = np.clip(target.m, 1e-6, 1 - 1e-6)
         theta = np.asarray(np.linalg.lstsq(target.F, np.log(m) - np.log1p(-m), rcond=None)[0])
-    distribution = target.distribution(theta)
-    value, t = target.value(theta, distribution), 1.0
+    distribution, value = target.at(theta)
     for _ in range(MAX_STEPS):
         g = target.gradient(theta, distribution)
-        if np.abs(g).max(initial=0.0) <= GRADIENT_TOL or t < MIN_STEP_SIZE:
+        if np.abs(g).max(initial=0.0) <= GRADIENT_TOL:
             break
         H = target.information(distribution)
         H.flat[:: len(H) + 1] += RIDGE * max(float(H.diagonal().max()), EPSILON)
         direction = np.linalg.solve(H, g)
         direction /= max(1.0, float(np.abs(target.F @ direction).max()) / MAX_CHANGE)
-        least, t = value - 100 * EPSILON * max(1.0, abs(value)), 1.0
-        while t >= MIN_STEP_SIZE:
-            there = target.distribution(theta + t * direction)
-            new = target.value(theta + t * direction, there)
+        least = value - 100 * EPSILON * max(1.0, abs(value))
+        for t in step_sizes():
+            there, new = target.at(theta + t * direction)
             if new >= least + SUFFICIENT * t * float(g @ direction):
-                theta, distribution, value = theta + t * direction, there, new
                 break
-            t /= 2
+        else:
+            break
+        theta, distribution, value = theta + t * direction, there, new
     return theta, distribution, value

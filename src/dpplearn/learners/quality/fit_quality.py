@@ -343,13 +343,13 @@ def standard_errors(problem: QualityProblem, phi: Floats, theta: Floats) -> tupl
     inside, p = (phi > 0) & (phi < MAX_STRENGTH), len(theta)
     target = problem.target(phi)
     H = np.zeros((p + inside.sum(), p + inside.sum()))
-    H[:p, :p] = target.information(target.distribution(theta))
+    H[:p, :p] = target.information(target.at(theta)[0])
 
     def slopes(strengths: Floats) -> Floats:
         there = phi.copy()
         there[inside] = strengths
         target = problem.target(there)
-        distribution = target.distribution(theta)
+        distribution, _ = target.at(theta)
         by_strengths = problem.by_strengths(there, distribution)[1]
         return np.concatenate([target.gradient(theta, distribution), by_strengths[inside]])
 
