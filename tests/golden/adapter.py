@@ -21,7 +21,7 @@ from dpplearn.learners.mixture import MixtureProblem, Parameters, below_diagonal
 from dpplearn.learners.posterior import NAMED, Density, ParametricKernel
 from dpplearn.learners.quality.distribution import Target
 from dpplearn.learners.quality.fit_quality import Blend, QualityProblem
-from dpplearn.learners.slates import Choice, SlatesProblem
+from dpplearn.learners.slates import SlatesProblem
 from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.factor import factor_likelihood
 from dpplearn.learners.symmetric.problem import SymmetricProblem, gradient_in_K, in_L
@@ -239,7 +239,7 @@ def of_slates(parameters: Arrays, data: Arrays) -> Result:
     problem = SlatesProblem(data["scores"], data["chosen"], data["there"], data["alike"])
     intercept, slope, logit, log_reach = parameters["free"].tolist()
     strength, reach = 1 / (1 + np.exp(-logit)), np.exp(log_reach)
-    value, gradient = problem.with_gradient(Choice(intercept, slope, strength, reach))
+    value, gradient = problem.with_gradient(np.array([intercept, slope, strength, reach]))
     return value, {"free": gradient * [1, 1, strength * (1 - strength), reach]}, {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,20 @@ import pytest
 import dpplearn as dl
 from dpplearn.arrays import Floats
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.learners.slates import Choice, fit_slates
+from dpplearn.learners.slates import fit_slates
 from helpers.problems import random_low_rank, random_mixture
 
 N = 12
 ITEMS = [f"item {i}" for i in range(N)]
+
+
+class Choice(NamedTuple):
+    intercept: float
+    slope: float
+    strength: float
+    reach: float
+
+
 TRUTH = Choice(-1.0, 1.5, 0.8, 0.6)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -87,22 +87,21 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
     problem = SlatesProblem((read.scores - centre) / scale, read.chosen, read.there, similarities_among(base, places))
     share = float(np.clip(read.chosen[read.there].mean(), 1e-6, 1 - 1e-6))
     # Without repulsion this is a logistic regression of what is chosen on the scores.
-    without, _ = _maximise(problem, Choice(np.log(share / (1 - share)), 0.0, 0.0, 1.0), repulsion=False)
+    without, _ = _maximise(problem, np.array([np.log(share / (1 - share)), 0.0, 0.0, 1.0]), repulsion=False)
     distance = float(np.median(1 - problem.alike[read.there]))  # so that the reach covers half of the pairs well
-    start = without._replace(strength=0.5, reach=max(distance, 1e-2) ** 0.5)
+    start = np.array([*without[:2], 0.5, max(distance, 1e-2) ** 0.5])
     best, converged = _maximise(problem, start, repulsion=True)
     # Where scores determine all choices, a steeper slope is always better: compare at equal slopes.
-    ratio = best.slope / without.slope if without.slope else 1.0
-    steeper = without._replace(intercept=ratio * without.intercept, slope=ratio * without.slope)
-    without = max(without, steeper, key=problem.log_likelihood)
+    ratio = best[1] / without[1] if without[1] else 1.0
+    without = max(without, without * [ratio, ratio, 1, 1], key=problem.log_likelihood)
     best = max(best, without, key=problem.log_likelihood)
     if not converged:
         warnings.warn("the fit of the slates did not converge; the best parameters found are returned", InputWarning, 2)
     value, baseline = problem.log_likelihood(best), problem.log_likelihood(without)
-    slope = best.slope / scale
-    values = best._replace(intercept=best.intercept - slope * centre, slope=slope)
-    errors = _standard_errors(problem, best, centre, scale)
-    numbers: dict[str, Any] = dict(zip(PARAMETERS, map(SlateNumber, map(float, values), errors.tolist()), strict=True))
+    J = np.diag([1.0, 1 / scale, 1.0, 1.0])  # to the parameters for scores in their own unit
+    J[0, 1] = -centre / scale
+    pairs = map(SlateNumber, (J @ best).tolist(), _standard_errors(problem, best, J).tolist())
+    numbers: dict[str, Any] = dict(zip(PARAMETERS, pairs, strict=True))
     return SlatesFit(
         **numbers,
         log_likelihood=value,
@@ -116,15 +115,6 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
     )
 
 
-class Choice(NamedTuple):
-    """The parameters of the DPP over the candidates of a slate."""
-
-    intercept: float
-    slope: float
-    strength: float  # α, from 0 to 1
-    reach: float  # ρ, above 0
-
-
 @dataclass(frozen=True, eq=False)
 class SlatesProblem:
     """The mean log-likelihood of the choices, log det L_Y − log det(I + L) over the candidates of each slate."""
@@ -134,34 +124,32 @@ class SlatesProblem:
     there: Bools  # (n_slates, n)
     alike: Floats  # (n_slates, n, n)
 
-    def log_likelihood(self, choice: Choice) -> float:
-        return self.with_gradient(choice)[0]
+    def log_likelihood(self, x: Floats) -> float:
+        return self.with_gradient(x)[0]
 
-    def with_gradient(self, choice: Choice) -> tuple[float, Floats]:
-        """Return the mean log-likelihood and its gradient."""
+    def with_gradient(self, x: Floats) -> tuple[float, Floats]:
+        """Return the mean log-likelihood and its gradient; x has intercept, slope, strength and reach."""
         n_slates, n = self.scores.shape
         batch = max(BATCH_SIZE // (n * n), 1)
-        total, gradient = 0.0, np.zeros(4)
-        for first in range(0, n_slates, batch):
-            value, part = self._part(choice, slice(first, first + batch))
-            total, gradient = total + value, gradient + part
-        return total / n_slates, gradient / n_slates
+        parts = [self._part(x, slice(first, first + batch)) for first in range(0, n_slates, batch)]
+        values, gradients = zip(*parts, strict=True)
+        return sum(values) / n_slates, np.sum(gradients, axis=0) / n_slates
 
-    def _part(self, choice: Choice, rows: slice) -> tuple[float, Floats]:
+    def _part(self, x: Floats, rows: slice) -> tuple[float, Floats]:
         """Return the sums over some slates.
 
         ∂ log det L_Y = tr(L_Y⁻¹ ∂L_Y) and ∂ log det(I + L) = tr((I + L)⁻¹ ∂L). Candidates that are not there have
         L = 0, and the identity is outside Y. I + L = E M E with E = max(1, D), so that M is finite.
         """
         scores, Y, there, alike = self.scores[rows], self.chosen[rows], self.there[rows], self.alike[rows]
-        n = scores.shape[1]
-        one, off = np.eye(n), 1 - np.eye(n)
-        closeness = np.exp((alike - 1) / choice.reach**2) * off
-        quality = np.where(there, choice.intercept + choice.slope * scores, -np.inf)
+        intercept, slope, strength, reach = x.tolist()
+        one = np.eye(scores.shape[1])
+        closeness = np.exp((alike - 1) / reach**2) * (1 - one)
+        quality = np.where(there, intercept + slope * scores, -np.inf)
         log_E2 = np.maximum(quality, 0)
         d = np.exp(np.minimum(quality, 0) / 2)  # D over E
         both = d[:, :, None] * d[:, None, :]
-        S = one + choice.strength * closeness
+        S = one + strength * closeness
         inside = Y[:, :, None] & Y[:, None, :]
         S_Y, M = np.where(inside, S, one), both * S + one * np.exp(-log_E2)[:, :, None]
         value = np.linalg.slogdet(S_Y)[1].sum() - np.linalg.slogdet(M)[1].sum() + quality[Y].sum() - log_E2.sum()
@@ -169,7 +157,7 @@ class SlatesProblem:
         outside = np.diagonal(inverse, axis1=1, axis2=2) * np.exp(-log_E2)  # diagonal of (I + L)⁻¹
         by_quality = np.where(there, Y - (1 - outside), 0)
         by_S = (np.where(inside, np.linalg.inv(S_Y), 0) - both * inverse) * closeness
-        by_reach = choice.strength * (by_S * 2 * (1 - alike)).sum() / choice.reach**3
+        by_reach = strength * (by_S * 2 * (1 - alike)).sum() / reach**3
         return float(value), np.array([by_quality.sum(), (by_quality * scores).sum(), by_S.sum(), by_reach])
 
 
@@ -186,36 +174,25 @@ def _interaction(similarity: Any, slates: Slates) -> tuple[Interaction, Interact
     return own, own, slates.items
 
 
-def _maximise(problem: SlatesProblem, start: Choice, *, repulsion: bool) -> tuple[Choice, bool]:
+def _maximise(problem: SlatesProblem, start: Floats, *, repulsion: bool) -> tuple[Floats, bool]:
     """Return the maximum and whether the search converged. Without repulsion, strength and reach stay as they are."""
     from scipy.optimize import minimize
 
     def negative(x: Floats) -> tuple[float, Floats]:
-        value, gradient = problem.with_gradient(Choice(*x.tolist()))
+        value, gradient = problem.with_gradient(x)
         return -value, -gradient
 
     of_repulsion = [(0.0, MAX_STRENGTH), (MIN_REACH, MAX_REACH)] if repulsion else [(each, each) for each in start[2:]]
-    end = minimize(
-        negative,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(None, None), (None, None), *of_repulsion],
-        options={"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOL, "ftol": 1e-13},
-    )
-    return Choice(*end.x.tolist()), bool(end.success)
+    bounds = [(None, None), (None, None), *of_repulsion]
+    options: Any = {"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOL, "ftol": 1e-13}
+    end = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return end.x, bool(end.success)
 
 
-def _standard_errors(problem: SlatesProblem, best: Choice, centre: float, scale: float) -> Floats:
-    """Return the standard errors of the parameters for scores in their own unit; NaN if not determined."""
-
-    def slopes(x: Floats) -> Floats:
-        return problem.with_gradient(Choice(*x.tolist()))[1]
-
-    H = central_differences(slopes, np.array(best), np.full(4, DIFFERENCE))
+def _standard_errors(problem: SlatesProblem, best: Floats, J: Floats) -> Floats:
+    """Return the standard errors of J x at the best x; NaN if not determined."""
+    H = central_differences(lambda x: problem.with_gradient(x)[1], best, np.full(4, DIFFERENCE))
     found = covariance(-(H + H.T) / 2 * len(problem.scores), MIN_INFORMATION)
-    J = np.diag([1.0, 1 / scale, 1.0, 1.0])  # derivatives of the reported parameters
-    J[0, 1] = -centre / scale
-    at_edge = not DIFFERENCE < best.strength < 1 - DIFFERENCE
-    unknown = np.isnan(found.diagonal()) | [False, False, at_edge, False]
+    unknown = np.isnan(found.diagonal())
+    unknown[2] |= not DIFFERENCE < best[2] < 1 - DIFFERENCE
     return np.where(unknown, np.nan, np.sqrt(np.diagonal(J @ np.nan_to_num(found) @ J.T)))
