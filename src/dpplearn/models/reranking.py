@@ -133,7 +133,7 @@ class SlatesFit(Result):
         )
 
     def __repr__(self) -> str:
-        return f"SlatesFit({count(self.n_slates, 'slate')}, strength {number(self.strength.value, 3)}, p {self.p:.2g})"
+        return f"SlatesFit({count(self.n_slates, 'slate')}, strength {self.strength.value:.3f}, p {self.p:.2g})"
 
 
 def reranked(
@@ -170,8 +170,8 @@ def reranked(
     for row, (some, log_scores) in enumerate(users):
         positions[row, : len(some)], worth[row, : len(some)] = some, log_scores
     places = greedy_by_score(base, positions, worth, min(k, most), float(strength))
-    taken = np.take_along_axis(positions, np.maximum(places, 0), axis=1)
-    found = [list(catalogue.select(row[there])) for row, there in zip(taken, places >= 0, strict=True)]
+    taken = np.take_along_axis(positions, places, axis=1)
+    found = [list(catalogue.select(row[: len(some)])) for row, (some, _) in zip(taken, users, strict=True)]
     return found if many else found[0]
 
 
@@ -184,9 +184,7 @@ def _by_score(
     except (TypeError, ValueError):
         values = np.array(math.nan)
     if values.shape != (len(items),) or not ((values < math.inf) & (log | (values >= 0))).all():
-        raise InputError(
-            f"scores must be a finite number for each item, 0 or more unless log=True, got {brief(scores)}"
-        )
+        raise InputError(f"scores must be a finite number per item, 0 or more unless log=True, got {brief(scores)}")
     known, left_out = known_items(items, catalogue, unknown)
     if left_out:
         values = values[[item in catalogue for item in items]]
@@ -218,10 +216,10 @@ def similarities_among(interaction: Interaction, items: Ints) -> Floats:
 
 
 def greedy_by_score(interaction: Interaction, items: Ints, log_scores: Floats, k: int, strength: float) -> Ints:
-    """Return places of k of the n candidates of each user, (n_users, k), −1 where there are no more.
+    """Return places of k of the n candidates of each user, (n_users, k).
 
     Each step adds the first candidate with the largest Σ log score + strength · log Σ_c w_c det (S_c)_Y. Candidates
-    with a log score of −inf are not taken. [CZZ18, WRBCJG18]
+    with a log score of −inf come last, and may be repeated. [CZZ18, WRBCJG18]
     """
     at_once = max(MAX_NUMBERS // max(len(interaction(items[:1])[0]) * k * items.shape[1], 1), 1)
     parts = [slice(first, first + at_once) for first in range(0, len(items), at_once)]
@@ -236,14 +234,13 @@ def _grown(interaction: Interaction, items: Ints, log_scores: Floats, k: int, st
     """
     (weights, similarity), users = interaction(items), np.arange(len(items))
     m = len(weights)
-    found, log_scores, left = np.full((len(items), k), -1), log_scores.copy(), np.ones((m, *items.shape))
+    found, log_scores, left = np.zeros((len(items), k), np.int64), log_scores.copy(), np.ones((m, *items.shape))
     lower, upper = np.empty((2, m, len(items), k, items.shape[1]))
     share = np.repeat(weights[:, None], len(items), axis=1)
     for t in range(k):
         gain = np.einsum("mu,mun->un", share, left)
         best = np.argmax(log_scores + strength * np.log(np.maximum(gain, MIN_LEFT)), axis=1)
-        found[:, t] = np.where(log_scores[users, best] > -np.inf, best, -1)
-        log_scores[users, best] = -np.inf
+        found[:, t], log_scores[users, best] = best, -np.inf
         pivot = np.maximum(left[:, users, best], MIN_LEFT)  # (m, n_users)
         row, column = similarity(best)
         row = row - np.einsum("umt,mutn->mun", lower[:, users, :t, best], upper[:, :, :t])
