@@ -166,44 +166,34 @@ def check(model: Model | FitResult[Any], baskets: Baskets | Iterable[Iterable[An
         raise InputError(f"none of the {len(given)} baskets has positive weight and an item of the model")
     weight = recorded_weight(model)
     learned_from = math.inf if weight is None else weight  # without a record, as if the model were exact
-    likelihood, impossible = _likelihood(model, recent, learned_from, rng)
-    items, moved = _items(model, recent, learned_from)
-    unknown = _limited(_unknown_share(model, given), UNKNOWN_SHARE, given)
-    size = _size(model, recent, learned_from)
-    return Drift(recent.n_units, likelihood, impossible, size, items, unknown, moved, left_out)
-
-
-def _unknown_share(model: Model, given: Baskets) -> float:
-    """Return the share of the baskets that contain an unknown item."""
-    unknown = model.catalogue.translation(given.catalogue) < 0
-    rows = np.repeat(np.arange(len(given)), given.sizes)[unknown[given.indices]]
-    return float(given.weights[np.unique(rows)].sum() / given.total_weight)
-
-
-def _likelihood(model: Model, recent: Baskets, learned_from: float, rng: Seed) -> tuple[Comparison, Comparison]:
-    """Return the comparison of possible baskets, and that of the share of impossible ones."""
-    own, theirs = model.log_prob(draw_sets(model, N_DRAWS, rng)), model.log_prob(recent)
-    expected, spread, possible = float(own.mean()), float(own.std()), np.isfinite(theirs)
-    impossible = 1 - float(recent.weights[possible].sum() / recent.total_weight)
-    found = Comparison(expected, math.nan, math.nan, False)
+    drawn = draw_sets(model, N_DRAWS, rng)
+    own, theirs = model.log_prob(drawn), model.log_prob(recent)
+    possible = np.isfinite(theirs)
+    likelihood = Comparison(float(own.mean()), math.nan, math.nan, False)
     if possible.any():
-        shown = recent.subset(possible)
-        found = _mean(expected, spread, theirs[possible], shown, (learned_from, N_DRAWS), spreads=LIKELIHOOD_SHIFT)
-    return found, _limited(impossible, IMPOSSIBLE_SHARE, recent)
-
-
-def _size(model: Model, recent: Baskets, learned_from: float) -> Comparison:
-    expected = model.expected_size if model.training is None else float(model.training.frequencies.sum())
-    probabilities = model.size_distribution
-    sizes = np.arange(len(probabilities))
-    spread = math.sqrt(max(float(probabilities @ sizes**2 - (probabilities @ sizes) ** 2), 0.0))
-    return _mean(expected, spread, recent.sizes.astype(float), recent, (learned_from,), least=SIZE_SHIFT * expected)
+        samples, shown = (learned_from, N_DRAWS), recent.subset(possible)
+        likelihood = _mean(own, float(own.mean()), theirs[possible], shown, samples, spreads=LIKELIHOOD_SHIFT)
+    impossible = 1 - float(recent.weights[possible].sum() / recent.total_weight)
+    size = model.expected_size if model.training is None else float(model.training.frequencies.sum())
+    unknown = model.catalogue.translation(given.catalogue) < 0
+    rows = np.repeat(np.arange(len(given)), given.sizes)[unknown[given.indices]]  # of the unknown items
+    items, moved = _items(model, recent, learned_from)
+    return Drift(
+        recent.n_units,
+        likelihood,
+        _limited(impossible, IMPOSSIBLE_SHARE, recent),
+        _mean(drawn.sizes, size, recent.sizes, recent, (learned_from,), least=SIZE_SHIFT * size),
+        items,
+        _limited(float(given.weights[np.unique(rows)].sum() / given.total_weight), UNKNOWN_SHARE, given),
+        moved,
+        left_out,
+    )
 
 
 def _mean(
+    own: Any,
     expected: float,
-    spread: float,
-    values: Floats,
+    values: Any,
     recent: Baskets,
     samples: tuple[float, ...],
     least: float = 0.0,
@@ -211,10 +201,11 @@ def _mean(
 ) -> Comparison:
     """Return the comparison of a weighted mean; `samples` are the sizes of the samples that the expected one is from.
 
-    A difference matters from `least` and from so many standard deviations over baskets.
+    A difference matters from `least` and from so many standard deviations over baskets: those of sets drawn from the
+    model, or of the recent ones where these vary more.
     """
     found = float(np.average(values, weights=recent.weights))
-    spread = max(spread, math.sqrt(float(np.average((values - found) ** 2, weights=recent.weights))))
+    spread = max(float(own.std()), math.sqrt(float(np.average((values - found) ** 2, weights=recent.weights))))
     error = spread * math.sqrt(sum(1 / n for n in (recent.totals.effective_number, *samples)))
     apart = abs(found - expected)
     p = math.erfc(apart / error / math.sqrt(2)) if error > 0 else float(apart == 0)
