@@ -246,7 +246,9 @@ def of_slates(parameters: Arrays, data: Arrays) -> Result:
 def of_posterior(parameters: Arrays, data: Arrays) -> Result:
     function, _ = NAMED["rbf" if data["rbf"] else "linear"]
     names = tuple(f"parameter {place}" for place in range(len(parameters["theta"])))
-    kernel = ParametricKernel(function, data["features"], names, data["prior_mean"], data["prior_sd"])
+    kernel = ParametricKernel(
+        lambda theta: function(theta, data["features"]), names, data["prior_mean"], data["prior_sd"]
+    )
     problem = _problem(data)
     value, slopes = Density(kernel, problem.baskets, problem.nonempty, 1).with_gradient(parameters["theta"])
     return value, {"theta": slopes}, {}

@@ -14,7 +14,6 @@ from dpplearn.data.features import read_features
 from dpplearn.learners.posterior import (
     NAMED,
     Density,
-    ParametricKernel,
     importance_draws,
     mode_of,
     parametric,
@@ -149,12 +148,9 @@ def test_draws_of_very_different_laws_count_for_their_shares(nonempty: bool) -> 
     found = found_in(sets_of(THETA, 40, 4))
     rare, alike = np.diag(np.full(N, 1e-3)), np.ones((N, N))
 
-    def either(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
-        return rare if theta[0] > 0 else alike
-
     draws = np.zeros((2, len(found.mode)))
     draws[0, 0] = 1
-    of = {"kernel": ParametricKernel(either, X, found.names, found.mode, found.mode), "draws": draws}
+    of = {"kernel": found.kernel._replace(L=lambda theta: rare if theta[0] > 0 else alike), "draws": draws}
     law = type(found)(**{**vars(found), **of, "weights": np.array([0.25, 0.75]), "nonempty": nonempty}).predictive(400)
     P = np.array([oracle.probabilities_from_L(L) for L in (rare, alike)])
     P[:, 0] = 0 if nonempty else P[:, 0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -141,7 +141,7 @@ class Posterior(Result):
     sampler: str  # "importance" or "slice"
     nonempty: bool
     catalogue: Catalogue
-    kernel: ParametricKernel = field(repr=False)
+    kernel: ParametricKernel
 
     @property
     def mean(self) -> Floats:
@@ -228,18 +228,13 @@ class Posterior(Result):
         return f"Posterior({parameters}, {draws} by {self.sampler}, Pareto k {self.pareto_k:.2f})"
 
 
-@dataclass(frozen=True, eq=False)
-class ParametricKernel:
+class ParametricKernel(NamedTuple):
     """L as a function of parameters with independent normal priors."""
 
-    function: KernelFunction
-    X: Floats  # (n_items, n_features)
+    L: Callable[[Floats], Floats]
     names: tuple[str, ...]
     mean: Floats  # (n_parameters,)
     sd: Floats  # (n_parameters,)
-
-    def L(self, theta: Floats) -> Floats:
-        return np.asarray_chkfinite(self.function(theta, self.X), dtype=float, order="C")
 
 
 def with_quality(S: Floats, theta: Floats, X: Floats) -> Floats:
@@ -289,12 +284,11 @@ def parametric(kernel: str | KernelFunction, features: Features, prior: Any) -> 
     except (TypeError, ValueError):
         valid = False
     if not valid:
-        each = f"each of {', '.join(names)}" if names else "each parameter of the function"
-        raise InputError(f"prior must be (means, positive standard deviations) of {each}, got {prior!r}")
+        raise InputError(f"prior must be (means, positive standard deviations), one per parameter, got {prior!r}")
     L = np.asarray(function(mean, X))
     if L.shape != (len(X), len(X)) or np.abs(L - L.T).max() > ASYMMETRY * np.abs(L).max():
         raise InputError(f"kernel must return a symmetric ({len(X)}, {len(X)}) array, got shape {L.shape}")
-    return ParametricKernel(function, X, names, mean, sd)
+    return ParametricKernel(lambda theta: function(theta, X), names, mean, sd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +308,7 @@ class Density:
         """Return the log-density and its gradient, from ∂/∂L = Δ − n (L + I)⁻¹/c."""
         kernel, n, gradient = self.kernel, self.baskets.total_weight, np.zeros(len(theta))
         try:
-            L = kernel.L(theta)
+            L = np.asarray_chkfinite(kernel.L(theta), dtype=float, order="C")
             distribution = QualityDistribution.of(L, np.zeros(len(L)), nonempty=self.nonempty)
         except ValueError:  # not finite, or not positive semidefinite
             return -math.inf, gradient
