@@ -16,6 +16,7 @@ from numpy.random import Generator
 from dpplearn.arrays import Bools, Floats, Ints, Items
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.errors import InputError
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -194,6 +195,14 @@ class Components(ABC):
     @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the parameters by name, as a model file stores them."""
+
+
+def float_array(arrays: Arrays, name: str) -> npt.NDArray[Any]:
+    """Return an array of floats of a model file."""
+    found = arrays.get(name)
+    if found is None or found.dtype.kind != "f":
+        raise InputError(f"{name} must be an array of floats, got {'none' if found is None else found.dtype}")
+    return found
 
 
 def logsumexp(values: Floats) -> Floats:

@@ -27,6 +27,7 @@ from dpplearn.distributions.components import (
     Similarity,
     Stack,
     TopQuery,
+    float_array,
     log1mexp,
     logsumexp,
     sets_of,
@@ -482,19 +483,13 @@ def components_from(arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "") ->
         if len({part.n_items for part in parts}) > 1:
             raise InputError(f"parts must have the same number of items, got {[part.n_items for part in parts]}")
         return Stack.of(parts)
-    try:
-        return SpectralDPP.from_arrays(own) if "eigenvalues" in own else ScaledDPPs.from_arrays(own)
-    except KeyError as error:
-        raise InputError(f"array {prefix}{error.args[0]} is missing") from None
+    return SpectralDPP.from_arrays(own) if "eigenvalues" in own else ScaledDPPs.from_arrays(own)
 
 
 def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int, most: float) -> Floats:
-    values = arrays.get(name)
-    if values is None or values.shape != (m,) or values.dtype != np.float64:
-        found = "nothing" if values is None else f"{values.dtype} of shape {values.shape}"
-        raise InputError(f"{name} must be {m} numbers (float64), got {found}")
-    if not np.all(values <= most):
-        raise InputError(f"{name} must be at most {most:g}, got {values.max():g}")
+    values = float_array(arrays, name).astype(float)
+    if values.shape != (m,) or not np.all(values <= most):
+        raise InputError(f"{name} must be {m} numbers of at most {most:g}, got {values!r}")
     return values
 
 

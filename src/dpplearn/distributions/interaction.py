@@ -42,12 +42,7 @@ class Dense:
     def checked(cls, X: npt.ArrayLike) -> Dense:
         """Return the interaction if it is finite and its symmetric part is positive semidefinite."""
         X = np.array(X, float, order="C")
-        if X.ndim != 3 or X.shape[1] != X.shape[2] or not X.size:
-            raise InputError(f"interaction must have shape (1 or m, n, n), got {X.shape}")
-        if not np.isfinite(X).all():
-            raise InputError("interaction must be finite, got NaN or infinite entries")
-        for each in X:
-            _check_semidefinite((each + each.T) / 2, np.abs(each).max())
+        _check_matrices("interaction", X)
         return cls(read_only(X))
 
     @property
@@ -123,12 +118,9 @@ class LowRank:
         """Return the interaction if it is finite and the symmetric part of the core is positive semidefinite."""
         Z = np.ascontiguousarray(Z, dtype=np.float32)
         core = np.array(core, float, order="C")
-        if Z.ndim != 2 or core.ndim != 3 or core.shape[1:] != (Z.shape[1], Z.shape[1]) or not len(core):
-            raise InputError(f"factors must be (n, r) and core (1 or m, r, r), got {Z.shape} and {core.shape}")
-        if not (np.isfinite(Z).all() and np.isfinite(core).all()):
-            raise InputError("factors and core must be finite, got NaN or infinite entries")
-        for each in core:
-            _check_semidefinite((each + each.T) / 2, np.abs(each).max(initial=1))
+        _check_matrices("core", core)
+        if Z.ndim != 2 or Z.shape[1] != core.shape[1] or not np.isfinite(Z).all():
+            raise InputError(f"factors must be finite and of shape (n, {core.shape[1]}), got shape {Z.shape}")
         return cls(read_only(Z), read_only(core))
 
     @property
@@ -370,9 +362,13 @@ def _positive_logdet(M: Floats) -> Floats:
     return np.asarray(log_det)
 
 
-def _check_semidefinite(symmetric: Floats, largest: float) -> None:
-    least = np.linalg.eigvalsh(symmetric)[0] if len(symmetric) else 0.0
-    if least < -SLACK * max(largest, 1.0):
-        raise InputError(
-            f"the symmetric part of the interaction must be positive semidefinite, got an eigenvalue of {least:g}"
-        )
+def _check_matrices(name: str, matrices: Floats) -> None:
+    """Raise `InputError` unless matrices are finite and their symmetric parts positive semidefinite."""
+    if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or not len(matrices):
+        raise InputError(f"{name} must have shape (1 or m, n, n), got {matrices.shape}")
+    if not np.isfinite(matrices).all():
+        raise InputError(f"{name} must be finite, got NaN or infinite entries")
+    for each in matrices:
+        least = np.linalg.eigvalsh((each + each.T) / 2).min(initial=0.0)
+        if least < -SLACK * max(np.abs(each).max(initial=0.0), 1.0):
+            raise InputError(f"the symmetric part of {name} must be positive semidefinite, got an eigenvalue {least:g}")

@@ -30,6 +30,7 @@ from dpplearn.distributions.components import (
     Similarity,
     TopQuery,
     batches,
+    float_array,
     relative,
     sigmoid,
 )
@@ -131,9 +132,7 @@ class ScaledDPPs(Components):
         if log_odds.ndim != 2 or not log_odds.size or log_odds.shape[1] != interaction.n_items:
             raise InputError(f"log_odds must have shape (m, {interaction.n_items}), got {log_odds.shape}")
         if interaction.g not in (1, len(log_odds)):
-            raise InputError(
-                f"expected 1 interaction matrix, or {len(log_odds)} (one per component), got {interaction.g}"
-            )
+            raise InputError(f"the interaction must have 1 or {len(log_odds)} matrices, got {interaction.g}")
         if not np.all(log_odds <= MAX_LOG_ODDS):
             raise InputError(f"log_odds must be at most {MAX_LOG_ODDS:g}, got {log_odds.max():g}")
         return cls(read_only(log_odds), interaction)
@@ -141,15 +140,11 @@ class ScaledDPPs(Components):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> ScaledDPPs:
         """Return the components that `arrays` describes."""
-        for name in ("log_odds", *(("interaction",) if "interaction" in arrays else ("factors", "core"))):
-            if arrays[name].dtype.kind != "f":
-                raise InputError(f"{name} must be an array of floats, got {arrays[name].dtype}")
-        interaction: Interaction
         if "interaction" in arrays:
-            interaction = Dense.checked(arrays["interaction"])
+            interaction: Interaction = Dense.checked(float_array(arrays, "interaction"))
         else:
-            interaction = LowRank.checked(arrays["factors"], arrays["core"])
-        return cls.checked(arrays["log_odds"], interaction)
+            interaction = LowRank.checked(float_array(arrays, "factors"), float_array(arrays, "core"))
+        return cls.checked(float_array(arrays, "log_odds"), interaction)
 
     @property
     def m(self) -> int:

@@ -21,7 +21,15 @@ import numpy.typing as npt
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.compiled import loops, worth_loading
-from dpplearn.distributions.components import Best, Components, NextItems, Similarity, TopQuery, batches
+from dpplearn.distributions.components import (
+    Best,
+    Components,
+    NextItems,
+    Similarity,
+    TopQuery,
+    batches,
+    float_array,
+)
 from dpplearn.distributions.determinants import (
     SMALL_PIVOT,
     SetMinors,
@@ -148,10 +156,7 @@ class SpectralDPP(Components):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SpectralDPP:
         """Return the DPP of stored arrays, which are checked."""
-        for name in ("eigenvalues", "eigenvectors"):
-            if arrays[name].dtype.kind != "f":
-                raise InputError(f"{name} must be an array of floats, got {arrays[name].dtype}")
-        return cls(arrays["eigenvalues"], arrays["eigenvectors"])
+        return cls(float_array(arrays, "eigenvalues"), float_array(arrays, "eigenvectors"))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays that `from_arrays` takes."""
