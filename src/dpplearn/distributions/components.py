@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +19,8 @@ from dpplearn.errors import InputError
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
-# For candidates (n_users, n), a function from one candidate of each user, (n_users,), to its row and its column of the
-# similarity matrix of each component, both (m, n_users, n).
+# For candidates (n_users, n), a function from one candidate of each user, (n_users,), to its row and its column of
+# every interaction, scaled to a unit diagonal; both (n_interactions, n_users, n).
 Similarity = Callable[[Ints], tuple[Floats, Floats]]
 
 
@@ -80,20 +79,18 @@ class Best(NamedTuple):
         return cls(np.empty((s, k), np.int64), np.empty(s), np.empty((s, k)), np.empty(s), np.empty((s, k)))
 
 
-class Components(ABC):
+class Components(Protocol):
     """A batch of m DPPs P_c over the same items. A value: no method changes it.
 
     Queries take s sets at a time. Log-probabilities are absolute; −inf is the logarithm of 0. A new kind of component
-    is one subclass that defines the abstract methods.
+    is one subclass that defines the methods without a body here.
     """
 
     @property
-    @abstractmethod
     def m(self) -> int:
         """The number of components."""
 
     @property
-    @abstractmethod
     def n_items(self) -> int:
         """The number of items."""
 
@@ -103,28 +100,18 @@ class Components(ABC):
         return np.arange(self.m)
 
     @property
-    def interaction_groups(self) -> Ints:
-        """The matrix of `similarity` that belongs to each component, (m,)."""
-        return np.arange(self.m)
-
-    @property
-    @abstractmethod
     def size_range(self) -> range:
         """Sizes that some component gives a positive probability."""
 
-    @abstractmethod
     def log_empty(self) -> Floats:
         """Return log P_c(∅), (m,)."""
 
-    @abstractmethod
     def marginals(self) -> Floats:
         """Return P_c(i ∈ Y), (m, n_items)."""
 
-    @abstractmethod
     def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
         """Return Σ_c weights_c P_c(i, j ∈ Y) for i in rows and j in columns. Entries with i = j are undefined."""
 
-    @abstractmethod
     def log_prob(self, sets: Baskets, threads: int | None = None) -> Floats:
         """Return log P_c(Y), (s, m)."""
 
@@ -132,11 +119,9 @@ class Components(ABC):
         """Return log Σ_c exp(log_mass_c) P_c(Y), (s,)."""
         return logsumexp(log_mass + self.log_prob(sets, threads))
 
-    @abstractmethod
     def log_inclusion(self, sets: Baskets) -> Floats:
         """Return log P_c(A ⊆ Y), (s, m)."""
 
-    @abstractmethod
     def next(self, inclusion: bool, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> NextItems:
         """Return log P_c(A), log scales, and x with exp(scale) x_i = Σ_c exp(log_mass_c) P_c(A ∪ i), 0 for i ∈ A.
 
@@ -150,49 +135,38 @@ class Components(ABC):
 
         return top_of_all(self, query)
 
-    @abstractmethod
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, Components]:
         """Return log P_c(include ⊆ Y, exclude ∩ Y = ∅), (m,), and the components of the other items, ascending."""
 
-    @abstractmethod
     def tilt(self, log_odds: Floats) -> tuple[Floats, Components]:
         """Return log Σ_Y P_c(Y) exp(g · x_Y), (m,), and P'_c(Y) ∝ P_c(Y) exp(g · x_Y). g_i = −inf excludes an item."""
 
-    @abstractmethod
     def restrict(self, items: Ints) -> Components:
         """Return the components of Y ∩ S, over the items of S in the order given."""
 
-    @abstractmethod
     def extend(self, p: Floats) -> tuple[Floats, Components]:
         """Return log P_c(no new item | no old item), (m,), and components with further independent items."""
 
-    @abstractmethod
     def with_copy(self, item: int) -> tuple[Floats, Components]:
         """Return the same for one further item that has the marginal and the interactions of `item`."""
 
-    @abstractmethod
     def log_sizes(self) -> Floats:
         """Return log P_c(|Y| = k), (m, n_items + 1)."""
 
-    @abstractmethod
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
         """Return log P_c(|Y| = k), (m,), and P_c(i ∈ Y | |Y| = k), (m, n_items), 0 < k < n_items."""
 
-    @abstractmethod
     def sample(
         self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None
     ) -> list[Ints]:
         """Draw one set, ascending, from each of the components `which`: of k items, or nonempty ones."""
 
-    @abstractmethod
-    def similarity(self, items: Ints) -> Similarity:
-        """Return the interaction of candidates (n_users, n), scaled to a unit diagonal."""
+    def similarity(self, weights: Floats, items: Ints) -> tuple[Floats, Similarity]:
+        """Return the weights of interactions, given those of components, and interactions among candidates."""
 
-    @abstractmethod
     def take(self, which: Ints) -> Components:
         """Return some of the components."""
 
-    @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the parameters by name, as a model file stores them."""
 
@@ -269,13 +243,6 @@ class Stack(Components):
         return np.repeat(np.arange(len(self.parts)), [part.m for part in self.parts])
 
     @property
-    def interaction_groups(self) -> Ints:
-        found: list[Ints] = []
-        for part in self.parts:
-            found.append(part.interaction_groups + (found[-1].max() + 1 if found else 0))
-        return np.concatenate(found)
-
-    @property
     def size_range(self) -> range:
         ranges = [part.size_range for part in self.parts]
         return range(min(each.start for each in ranges), max(each.stop for each in ranges))
@@ -344,14 +311,14 @@ class Stack(Components):
                     found[row] = each
         return found
 
-    def similarity(self, items: Ints) -> Similarity:
-        each = [part.similarity(items) for part in self.parts]
+    def similarity(self, weights: Floats, items: Ints) -> tuple[Floats, Similarity]:
+        of_parts, each = zip(*(part.similarity(weights[own], items) for part, own in self._slices()), strict=True)
 
         def rows_and_columns(chosen: Ints) -> tuple[Floats, Floats]:
             rows, columns = zip(*(similarity(chosen) for similarity in each), strict=True)
             return np.concatenate(rows), np.concatenate(columns)
 
-        return rows_and_columns
+        return np.concatenate(of_parts), rows_and_columns
 
     def take(self, which: Ints) -> Components:
         kept = [

@@ -451,8 +451,7 @@ class SetDistribution:
 
     def similarity(self, items: Ints) -> tuple[Floats, Similarity]:
         """Return the weights of interactions, and interactions among candidates (n_users, n)."""
-        weights = np.bincount(self.components.interaction_groups, self.weights).astype(float)
-        return weights, self.components.similarity(items)
+        return self.components.similarity(self.weights, items)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the parameters by name, as a model file stores them."""

@@ -241,8 +241,6 @@ class LowRankSampler:
     def _narrow(self, places: Ints, core: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
         """Return the first few places that S enters, given that it enters some, and Ω' given that it skips those
         before."""
-        if len(places) <= MAX_SEQUENTIAL:
-            return places, core
         of_all = _gram(self._rows(places))
         while len(places) > MAX_SEQUENTIAL:
             half = len(places) // 2

@@ -155,10 +155,6 @@ class ScaledDPPs(Components):
         return int(self.log_odds.shape[1])
 
     @property
-    def interaction_groups(self) -> Ints:
-        return np.arange(self.m) if self.interaction.g > 1 else np.zeros(self.m, np.int64)
-
-    @property
     def size_range(self) -> range:
         return range(int(np.isfinite(self.log_odds).sum(axis=1).max()) + 1)
 
@@ -208,16 +204,12 @@ class ScaledDPPs(Components):
     def log_empty(self) -> Floats:
         return -self.log_Z
 
-    @cached_property
-    def _marginals(self) -> Floats:
-        return read_only(self.p * (1 + self._e * self.T.diagonal()))
-
     def marginals(self) -> Floats:
-        return self._marginals
+        return np.asarray(self.p * (1 + self._e * self.T.diagonal()))
 
     def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
         """Return Σ_c weights_c (K_ii K_jj − K_ij K_ji) for i in rows and j in columns; undefined where i = j."""
-        u, own = self.p * self._e, self._marginals
+        u, own = self.p * self._e, self.marginals()
         found = np.zeros((len(rows), len(columns)))
         for c in np.flatnonzero(weights):
             T = self.T.take(np.array([c]))
@@ -381,8 +373,9 @@ class ScaledDPPs(Components):
 
             return sampling.in_streams(some, len(which), rng, threads)
 
-    def similarity(self, items: Ints) -> Similarity:
-        return self.interaction.similarity(items)
+    def similarity(self, weights: Floats, items: Ints) -> tuple[Floats, Similarity]:
+        own = weights if self.interaction.g > 1 else weights.sum(keepdims=True)
+        return own, self.interaction.similarity(items)
 
     def take(self, which: Ints) -> ScaledDPPs:
         return ScaledDPPs(self.log_odds[which], self.interaction.take(which))

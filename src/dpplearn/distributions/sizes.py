@@ -28,6 +28,7 @@ Complex = npt.NDArray[np.complex128]
 BISECTIONS = 200
 DEVIATIONS = 20  # standard deviations of |Y| that the points of a circle cover
 RARE = 0.1  # largest p of an item in the series
+N_TERMS = 25  # of the series: (2 RARE)^25 is below rounding, and few items need more than some
 LEAST = 1e-14  # probability of a size below which the transform has no correct digits
 MAX_NEWTON_STEPS = 60
 
@@ -112,30 +113,23 @@ class LowRankSizes:
         return int(np.searchsorted(self.p[: self.n_rare], least))
 
     @cached_property
-    def n_terms(self) -> int:
-        power = 1
-        while self._first(power) < self.n_rare:
-            power += 1
-        return max(power, 3)
-
-    @cached_property
     def grams(self) -> Floats:
-        """Zᵀ diag(p^(j+1)) Z over the rare items, (n_terms, r, r)."""
-        found = np.zeros((self.n_terms, *self.core.shape))
-        for power in range(self.n_terms):
+        """Zᵀ diag(p^(j+1)) Z over the rare items, (N_TERMS, r, r)."""
+        found = np.zeros((N_TERMS, *self.core.shape))
+        for power in range(N_TERMS):
             inside = slice(self._first(power), self.n_rare)
             found[power] = weighted_gram(self.rows[inside], self.p[inside] ** (power + 1))
         return found
 
     @cached_property
-    def moments(self) -> tuple[float, float]:
-        """Mean and variance of |Y|."""
-        return low_rank_moments(self.p, self.rows, self.p, self.core)
-
-    @cached_property
     def n_points(self) -> int:
         spread = np.sqrt(max(self.moments[1], 1.0))
         return min(len(self.p) + 1, int(np.ceil(DEVIATIONS * spread)) + DEVIATIONS)
+
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """Mean and variance of |Y|."""
+        return low_rank_moments(self.p, self.rows, self.p, self.core)
 
     @cached_property
     def z(self) -> Complex:
@@ -146,8 +140,8 @@ class LowRankSizes:
     def _S(self) -> Complex:
         """S(z), (points, r, r)."""
         r = len(self.core)
-        powers = self.z[:, None] * (1 - self.z[:, None]) ** np.arange(self.n_terms)
-        S = _times_real(powers, self.grams.reshape(self.n_terms, -1)).reshape(len(self.z), r, r)
+        powers = self.z[:, None] * (1 - self.z[:, None]) ** np.arange(N_TERMS)
+        S = _times_real(powers, self.grams.reshape(N_TERMS, -1)).reshape(len(self.z), r, r)
         p, rows = self.p[self.n_rare :], self.rows[self.n_rare :]
         for each, z in zip(S, self.z, strict=True):
             each += _times_real((p * z / (1 + p * (z - 1)))[None, :] * rows.T, rows)
@@ -158,7 +152,7 @@ class LowRankSizes:
         """E z^|Y| at the points."""
         rare, common = self.p[: self.n_rare], self.p[self.n_rare :]
         log_values = np.log1p(common * (self.z[:, None] - 1)).sum(axis=1)
-        for power in range(1, self.n_terms + 1):  # log(1 + p (z − 1)) = −Σ_j p^j (1 − z)^j / j
+        for power in range(1, N_TERMS + 1):  # log(1 + p (z − 1)) = −Σ_j p^j (1 − z)^j / j
             log_values -= (rare**power).sum() * (1 - self.z) ** power / power
         sign, log_det = np.linalg.slogdet(np.eye(len(self.core)) + _times_real(self._S, self.core))
         log_values = log_values + log_det + np.log(sign)
@@ -189,7 +183,7 @@ class LowRankSizes:
         omega = np.broadcast_to(self.core.T + 0j, plus_one.shape)
         T = np.linalg.solve(plus_one.transpose(0, 2, 1), omega).transpose(0, 2, 1)
         found = np.zeros(len(self.p))
-        for power in range(self.n_terms):
+        for power in range(N_TERMS):
             inside = slice(self._first(power), self.n_rare)
             p, factor = self.p[inside], weights * self.z * (1 - self.z) ** power
             B = np.einsum("z,zij->ij", factor, T).real

@@ -487,9 +487,9 @@ class SpectralDPP(Components):
         """Return the components `which`; there is one, number 0."""
         return self
 
-    def similarity(self, items: Ints) -> Similarity:
-        """Return L, with eigenvalues near 1 lowered to 1 − BORDER, scaled to a unit diagonal among candidates."""
-        return similarity_of(self._lowered_L[None], items)
+    def similarity(self, weights: Floats, items: Ints) -> tuple[Floats, Similarity]:
+        """Return the weight, and L, with eigenvalues near 1 lowered to 1 − BORDER, scaled to a unit diagonal."""
+        return weights, similarity_of(self._lowered_L[None], items)
 
     @cached_property
     def _lowered_L(self) -> Floats:
