@@ -54,7 +54,7 @@ def steps(learner: str, start: SpectralDPP, data: Baskets) -> Iterator[Step]:
     if learner == NUMPY:
         B = factor(prepared(start, data))
         likelihood = partial(factor_likelihood, SymmetricProblem(data), sums=batched_sums)
-        return search(likelihood, B, np.ones(len(B)))
+        return search(likelihood, B, np.ones(len(B)), min_rank=len(B))
     return LEARNERS["em" if learner == PAPER else learner].steps(start, SymmetricProblem(data))
 
 

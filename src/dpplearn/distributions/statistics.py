@@ -176,17 +176,12 @@ class SegmentSums(Additive):
 
 @dataclass(frozen=True)
 class Normalisers:
-    """log det(I + L_c) and H_c = (I + L_c)⁻¹ of all segments, whose L_c = D_c C D_c."""
+    """log det(I + L_c) and K_c,ii of segments with L_c = D_c C D_c, and H_c = (I + L_c)⁻¹ unless C is I."""
 
     log_Z: Floats  # (n_segments,)
+    marginals: Floats  # (n_segments, n_items)
     H: Floats  # (n_segments, n_items or a few more, the same)
     d: Floats  # (n_segments, n_items), the D_c
-
-    @property
-    def marginals(self) -> Floats:
-        """Inclusion probabilities K_ii = 1 − H_ii of every segment."""
-        n = self.d.shape[1]
-        return np.asarray(1 - np.diagonal(self.H, axis1=1, axis2=2)[:, :n])
 
     def weighted_sum(self, weights: Floats) -> Floats:
         """Return Σ_c w_c D_c H_c D_c."""
@@ -208,21 +203,13 @@ def normalisers(C: Floats, log_odds: Floats, threads: int | None = None) -> Norm
         compiled.inverses_of(C, d, mine.start, mine.stop, H, log_Z)
 
     over_threads(part, int(INVERSE * m * n**3), min(thread_count(threads), m), with_blas=False)
-    return Normalisers(log_Z, H, d)
+    return Normalisers(log_Z, 1 - np.diagonal(H, axis1=1, axis2=2)[:, :n], H, d)
 
 
-@dataclass(frozen=True)
-class OfItems:
-    """log Z and inclusion probabilities of segments in which items are independent."""
-
-    log_Z: Floats  # (n_segments,)
-    marginals: Floats  # (n_segments, n_items)
-
-
-def of_items(log_odds: Floats) -> OfItems:
-    """Return log Z and marginals of `normalisers` for C = I, without a matrix."""
+def of_items(log_odds: Floats) -> Normalisers:
+    """Return the normalisers of segments in which items are independent, without H."""
     log_sum = np.logaddexp(0, log_odds)
-    return OfItems(log_sum.sum(axis=1), np.exp(log_odds - log_sum))
+    return Normalisers(log_sum.sum(axis=1), np.exp(log_odds - log_sum), np.empty((0, 0, 0)), np.empty((0, 0)))
 
 
 def minor_sums(C: Floats, baskets: AnyBaskets, threads: int | None = None) -> tuple[float, Floats]:

@@ -17,7 +17,7 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats, Ints, read_only
 from dpplearn.distributions.components import softmax
 from dpplearn.distributions.independent import SMOOTHING, chances
-from dpplearn.distributions.statistics import Normalisers, SegmentSums, minor_sums, normalisers, of_items, segment_sums
+from dpplearn.distributions.statistics import SegmentSums, minor_sums, normalisers, of_items, segment_sums
 from dpplearn.learners.kernels import Segments
 from dpplearn.learners.lbfgs import Point, ascend
 from dpplearn.learners.loop import Step
@@ -203,7 +203,7 @@ class MixtureProblem(Problem):
         theta = excess - penalised * SEGMENT_PENALTY * at.theta if len(pi) > 1 else np.zeros_like(at.theta)
         logits = R - pi * (n + empty.sum())
         U, A = at.U, at.A
-        if C is not None and isinstance(norms, Normalisers):
+        if C is not None:
             logdet, delta = minor_sums(C, self.baskets, self.threads)
             value += logdet
             G = delta - norms.weighted_sum(R).T  # with Σ_c R_c D_c H_c D_c

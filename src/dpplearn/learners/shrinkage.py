@@ -23,13 +23,12 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.distributions.determinants import eigh_apart
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Stop, run
 from dpplearn.learners.problem import FOLDS, Task
-from dpplearn.learners.starts import moments_kernel
+from dpplearn.learners.starts import moments_kernel, nearest_kernel
 from dpplearn.utils.threads import map_over_threads, one_blas_thread
 
 # Candidates for cross-validation: s/(1 − s) from 0.001 to 32 in equal ratios, and s = 1 (independent items).
@@ -53,8 +52,7 @@ def shrink(kernel: SpectralDPP, baskets: AnyBaskets, s: float, *, nonempty: bool
     p = chances(*counted, smoothing=SMOOTHING, nonempty=nonempty)
     K = (1 - s) * kernel.K + s * np.diag(p)
     K = with_frequencies(K, chances(*counted, smoothing=SMOOTHING), nonempty=nonempty)
-    lam, V = eigh_apart(K)
-    return SpectralDPP(np.clip(lam, EPSILON, 1 - EPSILON), V)  # rounding must not move an eigenvalue to 0 or 1
+    return nearest_kernel(K, EPSILON, 1 - EPSILON)  # rounding must not move an eigenvalue to 0 or 1
 
 
 def with_frequencies(K: Floats, m: Floats, *, nonempty: bool) -> Floats:

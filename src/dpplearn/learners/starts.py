@@ -51,7 +51,7 @@ def moments_kernel(baskets: AnyBaskets) -> SpectralDPP:
     item = m.diagonal()
     K = repelling(m)
     np.fill_diagonal(K, item)
-    kernel = nearest_kernel(K, CAP)
+    kernel = nearest_kernel(K, most=CAP)
     lam, V = kernel.eigenvalues.copy(), kernel.eigenvectors
     lam[lam <= 4 * len(lam) * np.finfo(float).eps] = 0
     missing = baskets.totals.largest - np.count_nonzero(lam)
@@ -133,7 +133,7 @@ def _coupled(kernel: SpectralDPP, baskets: AnyBaskets) -> SpectralDPP:
     return nearest_kernel(kernel.K + coupling) if coupling.any() else kernel
 
 
-def nearest_kernel(K: Floats, most: float = 1.0) -> SpectralDPP:
-    """Return the DPP of a symmetric matrix with its eigenvalues clipped to [0, most]."""
+def nearest_kernel(K: Floats, least: float = 0.0, most: float = 1.0) -> SpectralDPP:
+    """Return the DPP of a symmetric matrix with its eigenvalues clipped to [least, most]."""
     lam, V = eigh_apart(K)
-    return SpectralDPP(np.clip(lam, 0, most), V)
+    return SpectralDPP(np.clip(lam, least, most), V)

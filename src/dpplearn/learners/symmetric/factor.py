@@ -49,11 +49,7 @@ def factor_likelihood(problem: SymmetricProblem, B: Floats, sums: Sums = sums_un
         log_normaliser += math.log(nonempty) if nonempty > MIN_NONEMPTY else math.inf
         inverse_times_B /= max(nonempty, MIN_NONEMPTY)
     total = problem.baskets.total_weight
-    gradient = delta @ B
-    gradient *= 1 / total
-    gradient -= inverse_times_B
-    gradient *= 2
-    return logdet / total - log_normaliser, gradient
+    return logdet / total - log_normaliser, 2 * (delta @ B * (1 / total) - inverse_times_B)
 
 
 def factor(kernel: SpectralDPP) -> Floats:
@@ -66,26 +62,23 @@ def lbfgs(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     kernel = initial_kernel(prepared(kernel, problem.baskets), problem)
     min_rank = max(RANK_FACTOR * problem.baskets.totals.largest, MIN_RANK)
     likelihood, columns = partial(factor_likelihood, problem), column_scale(kernel.eigenvalues)
-    return search(likelihood, factor(kernel) / columns, columns, partial(without_small_columns, min_rank=min_rank))
+    return search(likelihood, factor(kernel) / columns, columns, min_rank)
 
 
-def search(
-    likelihood: Objective,
-    Z: Floats,
-    columns: Floats,
-    drop_columns: Callable[[Floats, Floats], tuple[Floats, Floats] | None] = lambda B, gradient: None,
-) -> Iterator[Step]:
+def search(likelihood: Objective, Z: Floats, columns: Floats, min_rank: int) -> Iterator[Step]:
     """Yield steps in Z where B = Z diag(columns): the scale of the columns is the geometry of the search.
 
-    Every 20 steps `drop_columns` may return a smaller Z and its columns, used unless the likelihood falls.
+    Every 20 steps, columns that go to zero are dropped unless the likelihood falls, but for `min_rank`.
     """
     at, further = _ascent(likelihood, Z, columns)
     extra = 0
     for number in count(1):
         yield Step(partial(SpectralDPP.from_factor, at.x, columns), at.value, at.step_size, at.evaluations + extra)
-        smaller = drop_columns(at.x * columns, at.gradient / columns) if number % DROP_EVERY == 0 else None
-        extra = int(smaller is not None)
+        smaller, extra = None, 0
+        if number % DROP_EVERY == 0:
+            smaller = without_small_columns(at.x * columns, at.gradient / columns, min_rank)
         if smaller is not None:
+            extra = 1
             there, from_there = _ascent(likelihood, *smaller)
             if there.value >= at.value:
                 further, columns = from_there, smaller[1]
