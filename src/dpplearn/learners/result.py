@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -21,20 +20,17 @@ from dpplearn.models.record import History, Provenance, Training
 from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, signed
 
 BASELINE = (
-    "Independent items have the frequencies of the training baskets, with half a basket with and half a basket without "
-    "each item added, so that no item is impossible."
+    "Independent items have the frequencies of the training baskets; next to test baskets with half a basket with and "
+    "half a basket without each item added, so that no item is impossible."
 )
-
-REMEDIES = (
-    "Try a smaller tol or more restarts; a mixture instead of a DPP, which cannot represent attraction; fewer "
-    "segments; or a quality for each item instead of features."
-)
-
 FACTS = (  # what a printed report says of a fit
     *("n_baskets", "n_distinct", "n_items", "mean_size", "nonempty", "size", "learner", "start", "segments", "rank"),
     *("attraction", "shrinkage", "shrinkage_chosen", "n_runs", "n_iter", "seconds", "converged", "stopped_because"),
     *("validation", "validation_log_likelihood", "expected_size", "to_gain"),
 )
+
+LABELS = {"n_baskets": "baskets", "n_distinct": "distinct baskets", "n_items": "items", "mean_size": "items per basket"}
+LABELS |= {"n_runs": "runs", "n_iter": "iterations", "nonempty": "given not empty", "size": "given the size"}
 
 Model = TypeVar("Model", bound=DPP | Mixture, covariant=True)
 
@@ -152,6 +148,7 @@ class FitResult(Generic[Model]):
         """
         model = self.model
         assert model.training is not None  # every model of a fit has it
+        baseline = smoothed(model.training, nonempty=model.nonempty).mean_log_likelihood
         return {
             "kind": model.kind,
             **asdict(model.learned),
@@ -161,30 +158,13 @@ class FitResult(Generic[Model]):
             "nonempty": model.nonempty,
             "converged": self.converged,
             "stopped_because": self.stop.value,
-            "train": self._compared(None),
-            "test": None if test is None else self._compared(test),
+            "train": _comparison(model.learned.n_baskets, self.log_likelihood, self.independent_log_likelihood),
+            "test": None if test is None else _comparison(len(test), model.log_likelihood(test), baseline(test)),
             "independent": model.independent,
             "caution": model.caution,
             "n_runs": len(self.restarts),
             "restarts": [{**asdict(each), "stop": each.stop.name} for each in self.restarts],
             "quality": None if self.quality is None else self.quality.to_dict(),
-        }
-
-    def _compared(self, test: Baskets | None) -> dict[str, Any]:
-        """Return the log-likelihood of test baskets, or of the training baskets, next to that of independent items."""
-        learned, training, n = self.model.learned, self.model.training, self.model.learned.n_baskets
-        assert training is not None
-        baseline = smoothed(training, nonempty=self.model.nonempty)
-        model, independent = self.log_likelihood, baseline.mean_under(training.frequencies)
-        if test is not None:
-            model, independent, n = self.model.log_likelihood(test), baseline.mean_log_likelihood(test), len(test)
-        elif learned.size is not None:
-            independent = self.independent_log_likelihood
-        return {
-            "n_baskets": n,
-            "log_likelihood": model,
-            "independent_log_likelihood": independent,
-            "gain": model - independent,
         }
 
     def tables(self, test: Baskets | None = None) -> Iterator[Part]:
@@ -196,25 +176,16 @@ class FitResult(Generic[Model]):
             Held-out baskets to compare the model with independent items on.
         """
         report = self.to_dict(test)
-        rows, remarks = [], []
+        facts = [(LABELS.get(name, name.replace("_", " ")), _shown(report[name])) for name in FACTS]
+        yield Facts("Fit", [(name, value) for name, value in facts if value])
+        rows = []
         for name in ("train", "test") if test is not None else ("train",):
             n, model, independent, gain = report[name].values()
             rows.append((name, count(n), signed(gain), number(model), number(independent)))
-            if math.isinf(model):
-                remarks.append(f"{name}: some basket has probability zero under the model.")
-            elif gain < -1e-9:  # not by rounding: with shrinkage 1 there is no difference
-                remarks.append(f"{name}: the model is worse than independent items. {REMEDIES}")
-        facts = [
-            (name.removeprefix("n_").replace("_", " "), _shown(report[name]))
-            for name in FACTS
-            if report[name] is not None
-        ]
-        yield Facts("Fit", facts)
         title = "Mean log-likelihood per basket, and gain over independent items"
         yield TextTable(title, BASELINE, ["", "baskets>", "gain>", "model>", "independent items>"], rows)
         if self.quality is not None:
             yield from self.quality.tables()
-        yield from remarks
         yield report["caution"]
 
     def __repr__(self) -> str:
@@ -229,8 +200,14 @@ class FitResult(Generic[Model]):
         return as_text(self.tables())
 
 
+def _comparison(n_baskets: int | None, model: float, independent: float) -> dict[str, Any]:
+    values = {"log_likelihood": model, "independent_log_likelihood": independent, "gain": model - independent}
+    return {"n_baskets": n_baskets, **values}
+
+
 def _shown(value: Any) -> str:
-    return number(value) if isinstance(value, float) else str(value)
+    """Return a value of a report as text, empty if there is none."""
+    return number(value) if isinstance(value, float) else "" if value is None else str(value)
 
 
 def smoothed(training: Training, *, nonempty: bool) -> IndependentItems:
