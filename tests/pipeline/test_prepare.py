@@ -208,11 +208,12 @@ def test_labels_that_differ_in_case_and_charges_are_reported(tmp_path: Path) -> 
     orders = write_csv(tmp_path / "orders.csv", ("basket", "item"), rows)
     with pytest.warns(dl.InputWarning, match=r"'Bib' and 'bib'|POSTAGE"):
         found = dl.prepare(orders, tmp_path / "out", train=1, **LENIENT)
-    assert found.manifest["case_variants"] == [["Bib", "bib"]]
-    assert found.manifest["no_products"] == ["POSTAGE", "gift wrap large"]
+    variants, charges = found.manifest["notes"]
+    assert all(each in variants for each in ("'Bib'", "'bib'"))
+    assert "(POSTAGE; gift wrap large)" in charges
     with pytest.warns(dl.InputWarning):
         found = dl.prepare(orders, tmp_path / "out", train=1, drop=["POST*", "gift*"], **LENIENT)
-    assert (found.manifest["account"][0]["rows"], found.manifest["missing_items"]) == (2, [])
+    assert (found.manifest["account"][0]["rows"], len(found.manifest["notes"])) == (2, 1)
     assert found.categories[0].items == ("Bib", "bib", "cot")
 
 
@@ -264,7 +265,7 @@ def test_items_are_renamed_dropped_and_selected_by_identifier_or_name(tmp_path: 
     with pytest.warns(dl.InputWarning, match="parcel"):
         found = dl.prepare(orders, tmp_path / "out", drop=["postage", "parcel"], **named)
     assert list(found.train("x")) == [("bib (8)", "crib"), ("10", "bib (9)")]  # two items share a name
-    assert (found.manifest["account"][0]["rows"], found.manifest["missing_items"]) == (1, ["parcel"])
+    assert found.manifest["account"][0]["rows"] == 1
     some = dl.prepare(orders, tmp_path / "some", items=["crib", "8"], **named)
     assert list(some.train("x")) == [("bib", "crib")]
     with pytest.raises(dl.InputError, match=r"names.csv.*'name'"):

@@ -17,7 +17,6 @@ from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.evaluation import evaluate
 from dpplearn.evaluation.metrics import PERCENTILE_RANK
 from dpplearn.evaluation.protocol import GIVEN_ONE
-from dpplearn.evaluation.result import Evaluation
 from dpplearn.learners.fit import fit_with
 from dpplearn.learners.settings import settings_of
 from dpplearn.models.model import SetModel
@@ -122,7 +121,7 @@ def fit_all(
     )
     if same_file(prepared.folder, output):
         raise OutputExistsError(f"{output} is the folder of the prepared baskets; name another output folder")
-    check_replaceable(Path(output), STORE_FOLDER.output_kind, force=force)
+    check_replaceable(Path(output), STORE_FOLDER, force=force)
     over = _over(processes, cluster)
     with open_for_writing(Path(output)) as last, shown_progress(progress, transient=True) as shown:
         jobs = _jobs(plan, prepared, last)
@@ -314,7 +313,8 @@ def result_of(model: SetModel, last: SetModel | None, test: Baskets | None, trai
     return {
         "on": "test" if test is not None else "train",
         "n_baskets": len(baskets),
-        **_metrics(found, MODEL),
+        "log_likelihood": found.estimate(MODEL).value,
+        "percentile_rank": found.estimate(MODEL, PERCENTILE_RANK).value,
         "gain": found.difference(MODEL, INDEPENDENT).value,
         "baselines": {name: found.estimate(name, PERCENTILE_RANK).value for name in ranked},
         "calibration": asdict(found.reliability[MODEL][GIVEN_ONE]),
@@ -333,14 +333,6 @@ def _compared(model: SetModel, last: SetModel, baskets: Baskets) -> dict[str, An
         return None
     return {
         "n_items": len(common),
-        "now": _metrics(found, "now"),
-        "before": _metrics(found, "before"),
+        "log_likelihood": found.estimate("before").value,
         "difference": found.difference("now", "before").value,
-    }
-
-
-def _metrics(found: Evaluation, name: str) -> dict[str, float]:
-    return {
-        "log_likelihood": found.estimate(name).value,
-        "percentile_rank": found.estimate(name, PERCENTILE_RANK).value,
     }

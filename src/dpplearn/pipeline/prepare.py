@@ -14,7 +14,6 @@ import sys
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fnmatch import filter as matching
 from os import PathLike, fspath
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
 
 MAX_SLUG = 60  # characters
 MIN_TRAIN, MAX_RATIO = 1e-9, 1e9  # limits of `train` and `min_baskets_per_item`
-MAX_SUSPECTS = 20
-MAX_SHOWN = 3  # examples in a warning
+MAX_SHOWN = 3  # examples in a note
 # Codes that shops book like products.
 NO_PRODUCT = (
     r"(?i)^(post(age)?|shipping|carriage|delivery|discount|voucher|coupon|gift ?wrap|fees?|bank charges|manual)\b"
@@ -324,7 +322,7 @@ def prepare(
     checked, folder, limit = Rules(**rules), Path(output), as_memory(memory)
     if checked.split_time is not None and time is None:
         raise InputError("split_time needs the column of times; name it with time= (--columns time=)")
-    check_replaceable(folder, PREPARED_FOLDER.output_kind, force=force)
+    check_replaceable(folder, PREPARED_FOLDER, force=force)
     columns = Columns(basket, item, weight, category, time)
     paths = find_files(inputs, folder)
     names = None if names is None else fspath(names)
@@ -333,7 +331,7 @@ def prepare(
     files = [[Path(each["path"]).name, each["sha256"]] for each in digests]
     key = content_digest([PREPARED_FOLDER.format, files, asdict(columns), names and name, asdict(checked)])
     target, source = FILES + key[:8], source_name(paths)
-    with _work_folder(folder) as work:
+    with PREPARED_FOLDER.locked(folder) as work:
         old = _unchanged(folder, key)
         if old is not None:
             _remove_others(folder, target)
@@ -358,7 +356,8 @@ def prepare(
                 "categories": entries,
             }
             _publish(folder, work / "new", target, manifest)
-    _warn(manifest)
+    for note in manifest["notes"]:
+        warnings.warn(note, InputWarning, stacklevel=2)
     return replace(Prepared.open(folder), new=True)
 
 
@@ -376,22 +375,6 @@ def _unchanged(folder: Path, key: str) -> Prepared | None:
     except InputError:
         return None
     return old if old.manifest["key"] == key and old.is_whole() else None
-
-
-@contextmanager
-def _work_folder(output: Path) -> Iterator[Path]:
-    """Lock the output folder and yield an empty work folder in it, which a killed run leaves to the next one."""
-    with PREPARED_FOLDER.locked(output) as work:
-        try:
-            _empty(work)
-            yield work
-        finally:
-            _empty(work)
-
-
-def _empty(work: Path) -> None:
-    for path in work.glob("[!l]*"):  # all but the lock
-        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _publish(output: Path, files: Path, target: str, manifest: Mapping[str, Any]) -> None:
@@ -516,21 +499,10 @@ class _Script:
             os.fsync(written.fileno())
 
     def report(self) -> dict[str, Any]:
-        """Return what the manifest says about the rows, and what a user may have overlooked."""
-        named = self.rows("SELECT item FROM products UNION SELECT name FROM products JOIN names USING (item)")
-        known = {label for (label,) in named}
-        asked = (*self.rules.drop, *self.rules.items)
+        """Return what the manifest says about the rows."""
         lost = self.rows("""
             SELECT DISTINCT category, fate FROM categories JOIN products USING (category_number)
             WHERE fate < {fate.kept} ORDER BY category
-        """)
-        variants = self.rows(f"""
-            SELECT list(CAST(label AS VARCHAR) ORDER BY label) FROM labels
-            GROUP BY category_number, lower(CAST(label AS VARCHAR)) HAVING count(*) > 1 ORDER BY 1 LIMIT {MAX_SUSPECTS}
-        """)
-        no_products = self.rows(f"""
-            SELECT DISTINCT CAST(label AS VARCHAR) AS item FROM labels
-            WHERE regexp_matches(item, {sql_text(NO_PRODUCT)}) ORDER BY item LIMIT {MAX_SUSPECTS}
         """)
         return {
             "n_rows": self.n_rows + sum(each.count for each in self.rejects),
@@ -540,11 +512,35 @@ class _Script:
             ],
             "account": self.account(),
             "total_weight": float(self.rows("SELECT sum({weight}) FROM sides")[0][0]),
-            "missing_items": [each for each in asked if each not in known and not matching(known, each)],
-            "case_variants": [each for (each,) in variants],
-            "no_products": [each for (each,) in no_products],
             "lost_categories": {name: list(RULES)[fate] for name, fate in lost},
+            "notes": list(self.notes()),
         }
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a user may have overlooked."""
+        if self.rejects:
+            n, first = sum(each.count for each in self.rejects), self.rejects[0]
+            where = "".join(f", for instance in line {row.line} of {row.file}" for row in first.examples[:1])
+            yield f"{n} of {self.n_rows + n} rows cannot be used and were left out: {first.reason}{where}"
+        named = self.rows("SELECT item FROM products UNION SELECT name FROM products JOIN names USING (item)")
+        known, asked = {label for (label,) in named}, (*self.rules.drop, *self.rules.items)
+        missing = [each for each in asked if each not in known and not matching(known, each)]
+        if missing:
+            yield f"{len(missing)} of the items to drop or keep are in no row ({contents(missing[:MAX_SHOWN])})"
+        variants = self.rows("""
+            SELECT list(CAST(label AS VARCHAR) ORDER BY label) FROM labels
+            GROUP BY category_number, lower(CAST(label AS VARCHAR)) HAVING count(*) > 1 ORDER BY 1
+        """)
+        if variants:
+            some = " and ".join(map(repr, variants[0][0]))
+            yield f"{len(variants)} items have labels that differ only in case, such as {some}"
+        no_products = self.rows(f"""
+            SELECT DISTINCT CAST(label AS VARCHAR) AS item FROM labels
+            WHERE regexp_matches(item, {sql_text(NO_PRODUCT)}) ORDER BY item LIMIT {MAX_SHOWN}
+        """)
+        if no_products:
+            some = contents(each for (each,) in no_products)
+            yield f"items that may not be products were kept ({some}); leave them out with drop= (--drop)"
 
     def account(self) -> list[dict[str, Any]]:
         """Return the rows, baskets, items and categories that each rule removed; the last entry is what is kept."""
@@ -581,25 +577,3 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
         taken.add(slug)
         found[name] = slug
     return found
-
-
-def _warn(manifest: Mapping[str, Any]) -> None:
-    """Warn about what a user may have overlooked."""
-    bad, missing, variants, no_products = (
-        manifest[name] for name in ("bad_rows", "missing_items", "case_variants", "no_products")
-    )
-    found = []
-    if bad:
-        n = sum(each["rows"] for each in bad)
-        where = "".join(f", for instance in line {row['line']} of {row['file']}" for row in bad[0]["examples"][:1])
-        found.append(f"{n} of {manifest['n_rows']} rows cannot be used and were left out: {bad[0]['reason']}{where}")
-    if missing:
-        found.append(f"{len(missing)} of the items to drop or keep are in no row ({contents(missing[:MAX_SHOWN])})")
-    if variants:
-        some = " and ".join(map(repr, variants[0]))
-        found.append(f"{len(variants)} items have labels that differ only in case, such as {some}")
-    if no_products:
-        some = contents(no_products[:MAX_SHOWN])
-        found.append(f"items that may not be products were kept ({some}); leave them out with drop= (--drop)")
-    for message in found:
-        warnings.warn(message, InputWarning, stacklevel=3)

@@ -13,7 +13,7 @@ from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError
 from dpplearn.utils.files import MANIFEST, OutputFolder, content_digest, digest
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, count
+from dpplearn.utils.text import Facts, Part, Result, TextTable, count
 
 FILES = "baskets-"  # prefix of the folder of the files
 SIDES = ("train", "test")
@@ -55,7 +55,7 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Result):
     """A folder that `prepare` wrote. `new` is whether it was written just now, and not found as it should be.
 
     Examples
@@ -234,9 +234,6 @@ class Prepared:
         ]
         if bad:
             yield TextTable("Bad rows", "", ["reason", "rows>", "examples"], bad)
-
-    def __str__(self) -> str:
-        return as_text(self.tables())
 
 
 def write_prepared(folder: Path, manifest: Mapping[str, Any]) -> None:

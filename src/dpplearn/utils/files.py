@@ -75,23 +75,23 @@ class OutputKind:
 
     name: str
     matches: Callable[[Path], bool]
-    is_folder: bool = False
 
 
-def check_replaceable(path: Path, kind: OutputKind, *, force: bool = False) -> None:
+def check_replaceable(path: Path, kind: OutputKind | OutputFolder, *, force: bool = False) -> None:
     """Raise an error unless an output of type `kind` may be written to `path`.
 
     An existing file or folder may be replaced if it is empty, if it has the type `kind`, or with `force`. Call this
     before the work that produces the output.
     """
-    if not kind.is_folder:
+    is_folder = isinstance(kind, OutputFolder)
+    if not is_folder:
         check_writable(path)
     elif path.exists() and not path.is_dir():
         raise OutputExistsError(f"{path} is a file; name a folder")
     if force or not path.exists():
         return
     with suppress(OSError):  # the type of an unreadable file is unknown
-        empty = next(path.iterdir(), None) is None if kind.is_folder else path.stat().st_size == 0
+        empty = next(path.iterdir(), None) is None if is_folder else path.stat().st_size == 0
         if empty or kind.matches(path):
             return
     raise OutputExistsError(f"{path} exists and is not {kind.name}; choose another path or pass force=True (--force)")
@@ -211,11 +211,12 @@ class OutputFolder:
         return f".{self.command}"
 
     @property
-    def output_kind(self) -> OutputKind:
-        """The type for `check_replaceable`."""
-        return OutputKind(f"a folder that dpplearn {self.command} wrote", self._matches, is_folder=True)
+    def name(self) -> str:
+        """What it is called in errors of `check_replaceable`."""
+        return f"a folder that dpplearn {self.command} wrote"
 
-    def _matches(self, folder: Path) -> bool:
+    def matches(self, folder: Path) -> bool:
+        """Return whether an existing folder is of this type."""
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
         except FileNotFoundError:
@@ -230,8 +231,7 @@ class OutputFolder:
         try:
             manifest = json.loads(path.read_bytes())
         except OSError:
-            wanted = f"expected a folder that dpplearn {self.command} wrote"
-            raise InputError(f"{folder} has no readable {MANIFEST}; {wanted}") from None
+            raise InputError(f"{folder} has no readable {MANIFEST}; expected {self.name}") from None
         except ValueError:
             manifest = None
         known = {"kind": self.kind, "format": self.format}
@@ -247,9 +247,10 @@ class OutputFolder:
 
     @contextmanager
     def locked(self, folder: Path) -> Iterator[Path]:
-        """Create and lock a folder, and yield the folder for work in it. If the folder is new, an error removes it.
+        """Create and lock a folder, and yield an empty folder for work in it. An error removes a new folder.
 
-        If the system has no locks, nothing is locked. The system releases the lock of a killed process.
+        If the system has no locks, nothing is locked. The system releases the lock of a killed process, which leaves
+        its work to the next one.
         """
         new, lock = not folder.exists(), folder / self.work / "lock"
         try:
@@ -265,10 +266,17 @@ class OutputFolder:
         except OSError:  # not every file system has locks
             pass
         try:
+            _empty(lock.parent)
             yield lock.parent
         except InputError:
             if new:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         finally:
+            _empty(lock.parent)
             os.close(handle)
+
+
+def _empty(work: Path) -> None:
+    for path in work.glob("[!l]*"):  # all but the lock
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
