@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.utils.files import temporary_folder
+from dpplearn.utils.files import locked
 from helpers.command import answer, run, table
 from helpers.order_files import write_csv, write_json_lines, write_parquet
 from helpers.problems import as_mixture, random_mixture
@@ -99,20 +99,15 @@ def test_one_model_has_no_category_and_invalid_rows_and_impossible_baskets_are_c
         dl.recommend_all(model, tmp_path / "b.csv", tmp_path / "out.csv")
 
 
-def test_what_a_killed_run_left_among_temporary_files_is_removed_unless_it_is_in_use(
-    store: dl.ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    orders, temporary = write_csv(tmp_path / "a.csv", COLUMNS, [("1", "cup")]), tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    with temporary_folder() as used:
-        for name in ("dpplearn-killed", "dpplearn-of others"):
-            (temporary / name).mkdir()
-            (temporary / name / "work.duckdb").write_bytes(b"work")
-        (temporary / "dpplearn-killed" / "lock").touch()
-        dl.recommend_all(store, orders, tmp_path / "out.csv")
-        assert {path.name for path in temporary.iterdir()} == {"dpplearn-of others", used.name}
-    assert not used.exists()
+def test_work_that_a_killed_run_left_is_removed_and_two_runs_do_not_mix(store: dl.ModelStore, tmp_path: Path) -> None:
+    orders, out = write_csv(tmp_path / "a.csv", COLUMNS, [("1", "cup")]), tmp_path / "out" / "recommended.csv"
+    out.parent.mkdir()
+    work = out.parent / ".recommend-recommended.csv"
+    with locked(work, out), pytest.raises(dl.InputError, match=r"recommended\.csv"):
+        dl.recommend_all(store, orders, out)
+    (work / "work.duckdb").write_bytes(b"work")
+    dl.recommend_all(store, orders, out)
+    assert list(out.parent.iterdir()) == [out]
 
 
 def test_the_command_writes_the_table_and_tells_of_what_was_left_out(store: dl.ModelStore, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -20,7 +22,7 @@ from dpplearn.models.answers import RECOMMENDATION_TABLE
 from dpplearn.models.model import SetModel
 from dpplearn.models.store import ModelStore
 from dpplearn.pipeline.database import as_memory, open_database
-from dpplearn.utils.files import check_replaceable, same_file, temporary_folder
+from dpplearn.utils.files import check_replaceable, locked, same_file
 from dpplearn.utils.progress import Progress, shown_progress
 from dpplearn.utils.text import Facts, Part, contents, count
 
@@ -145,10 +147,12 @@ def recommend_all(
     check_replaceable(target, RECOMMENDATION_TABLE, force=force)
     models, source = _store(store), source_name(paths)
     with (
-        temporary_folder() as folder,
+        locked(target.parent / f".recommend-{target.name}", target) as work,
+        ExitStack() as at_end,
         shown_progress(progress, transient=True) as shown,
-        open_database(folder, f"recommending for {source}", memory, threads) as database,
+        open_database(work, f"recommending for {source}", memory, threads) as database,
     ):
+        at_end.callback(shutil.rmtree, work)
         shown.bar(f"reading {source}")
         database.execute("SET preserve_insertion_order = true")
         columns = Columns(basket, item)

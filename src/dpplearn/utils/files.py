@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from dpplearn.errors import InputError, OutputExistsError
@@ -25,7 +24,6 @@ try:
 except ImportError:  # without locks, leftovers of killed writers are not removed
     fcntl = None  # type: ignore[assignment]
 
-TEMPORARY_FOLDER = "dpplearn-"  # prefix
 TEMPORARY = re.compile(r"\.dpplearn-[0-9a-f]{16}\.tmp")
 
 
@@ -147,31 +145,47 @@ def _tidy(folder: Path) -> None:
             _remove_unless_locked(folder / name)
 
 
-def _remove_unless_locked(file: Path, remove: Callable[[Path], None] = Path.unlink) -> None:
+def _remove_unless_locked(file: Path) -> None:
     with suppress(OSError):  # locked, gone, or owned by another user
         handle = os.open(file, os.O_RDWR)
         try:
             _lock(handle, wait=False)
-            remove(file)
+            file.unlink()
         finally:
             os.close(handle)
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Yield a folder that is removed at the end. Folders of killed processes are removed as well."""
-    for lock in Path(gettempdir()).glob(f"{TEMPORARY_FOLDER}*/lock"):
-        _remove_unless_locked(lock, lambda lock: shutil.rmtree(lock.parent))
-    with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as name:
-        folder = Path(name)
-        handle = os.open(folder / "new", os.O_RDWR | os.O_CREAT)
-        try:
-            with suppress(OSError):  # not every file system has locks
-                _lock(handle, wait=True)
-                os.rename(folder / "new", folder / "lock")  # other processes see it only when it is locked
-            yield folder
-        finally:
-            os.close(handle)
+def locked(work: Path, output: Path) -> Iterator[Path]:
+    """Create and lock a folder for work on `output`, empty at the beginning and at the end.
+
+    If the system has no locks, nothing is locked. The system releases the lock of a killed process, which leaves its
+    work to the next one.
+    """
+    lock = work / "lock"
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise InputError(f"{lock} cannot be written: {error.strerror or error}") from None
+    try:
+        _lock(handle, wait=False)
+    except BlockingIOError:
+        os.close(handle)
+        raise InputError(f"another process is writing to {output}; wait until it has finished") from None
+    except OSError:  # not every file system has locks
+        pass
+    try:
+        _empty(work)
+        yield work
+    finally:
+        _empty(work)
+        os.close(handle)
+
+
+def _empty(work: Path) -> None:
+    for path in work.glob("[!l]*"):  # all but the lock
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _lock(handle: int, *, wait: bool) -> None:
@@ -247,36 +261,12 @@ class OutputFolder:
 
     @contextmanager
     def locked(self, folder: Path) -> Iterator[Path]:
-        """Create and lock a folder, and yield an empty folder for work in it. An error removes a new folder.
-
-        If the system has no locks, nothing is locked. The system releases the lock of a killed process, which leaves
-        its work to the next one.
-        """
-        new, lock = not folder.exists(), folder / self.work / "lock"
+        """Create and lock a folder, and yield its folder for work. An error removes a new folder."""
+        new = not folder.exists()
         try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise InputError(f"{lock} cannot be written: {error.strerror or error}") from None
-        try:
-            _lock(handle, wait=False)
-        except BlockingIOError:
-            os.close(handle)
-            raise InputError(f"another process is writing to {folder}; wait until it has finished") from None
-        except OSError:  # not every file system has locks
-            pass
-        try:
-            _empty(lock.parent)
-            yield lock.parent
+            with locked(folder / self.work, folder) as work:
+                yield work
         except InputError:
             if new:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
-        finally:
-            _empty(lock.parent)
-            os.close(handle)
-
-
-def _empty(work: Path) -> None:
-    for path in work.glob("[!l]*"):  # all but the lock
-        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

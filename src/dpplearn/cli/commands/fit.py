@@ -132,20 +132,18 @@ def fit(
         try:
             with shown_progress(display.progress) as shown:
                 result = fitted(train, callback=[ProgressBar(shown), best_so_far])
-            _record_holdout(result.model, test)
+            if test is not None and result.model.training is not None:
+                result.model.learned = with_unseen_gain(result.model, result.model.training, test)
         except KeyboardInterrupt:
-            if not best_so_far.saved:  # the signal came after learning
-                with INTERRUPTS.held():
-                    best_so_far.save()
+            with INTERRUPTS.held():
+                best_so_far.save()
             if best_so_far.saved:
                 leave_interrupted(best_so_far.path)
             raise
-        save_model(result.model, output, checkpoint, force)
         if test is not None and holdout_file is not None:
             _write_baskets(test, holdout_file, read)
+        save_model(result.model, output, checkpoint, force)
     display.write(result, test, data=data, seed=seed, output=str(output))
-    if INTERRUPTS.received is not None:  # while the model was saved
-        leave_interrupted(output)
 
 
 def _fit_function(
@@ -179,20 +177,13 @@ def _opened(
     if cluster is None:
         yield split(filter.filtered(read.baskets(data, display)), holdout, seed)
         return
-    options = {"--holdout": holdout, "--since": read.since, "--before": read.before}
-    filters = {"--keep-items": filter.keep_items, "--min-count": filter.min_count, "--top-items": filter.top_items}
-    check_exclusive({**options, **filters}, "is not valid with --cluster; see dpplearn prepare")
+    if (read.since, read.before, filter, holdout) != (None, None, Filter(), None):
+        raise UsageError("--since, --before, --holdout and filters of items are not valid with --cluster; use prepare")
     how = {name: value for name, value in read.how.items() if name != "time"}
     with display.busy(f"reading {data}"):
         parts = read_parts(data, **how, cluster=cluster)
     with parts:
         yield parts, None
-
-
-def _record_holdout(model: SetModel, held_out: Baskets | None) -> None:
-    """Record the gain of the model on held-out baskets."""
-    if held_out is not None and model.training is not None:
-        model.learned = with_unseen_gain(model, model.training, held_out)
 
 
 def _write_baskets(baskets: Baskets, file: Path, read: Read) -> None:
@@ -203,10 +194,12 @@ def _write_baskets(baskets: Baskets, file: Path, read: Read) -> None:
 
 
 def save_model(model: SetModel, output: Path, state: Path | None, force: bool) -> None:
-    """Save the model, also if a signal arrives. If that fails, name the checkpoint that has it."""
+    """Save the model, also if a signal arrives, and exit then. If that fails, name the checkpoint that has it."""
     try:
         with INTERRUPTS.held():
             model.save(output, force=force)
+        if INTERRUPTS.received is not None:
+            leave_interrupted(output)
     except InputError as error:
         if state is None or not state.is_file():
             raise

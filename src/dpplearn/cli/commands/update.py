@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.commands.fit import HoldoutFraction, leave_interrupted, save_model, split
-from dpplearn.cli.errors import INTERRUPTS
+from dpplearn.cli.commands.fit import HoldoutFraction, save_model, split
 from dpplearn.cli.learning import MaxSeconds
 from dpplearn.cli.options import FILE, OUTPUT, AnySeed, Data, Force, Model, Read, check_target, some_seed
 from dpplearn.cli.output import Display
@@ -61,5 +60,3 @@ def update(
     )
     save_model(result.model, output, None, force)
     display.write(result, before=str(model), data=data, seed=seed, output=str(output))
-    if INTERRUPTS.received is not None:  # while the model was saved
-        leave_interrupted(output)
