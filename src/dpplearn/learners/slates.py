@@ -192,7 +192,7 @@ def _maximise(problem: SlatesProblem, start: Floats, *, repulsion: bool) -> tupl
 def _standard_errors(problem: SlatesProblem, best: Floats, J: Floats) -> Floats:
     """Return the standard errors of J x at the best x; NaN if not determined."""
     H = central_differences(lambda x: problem.with_gradient(x)[1], best, np.full(4, DIFFERENCE))
-    found = covariance(-(H + H.T) / 2 * len(problem.scores), MIN_INFORMATION)
+    found = covariance(-H * len(problem.scores), MIN_INFORMATION)
     unknown = np.isnan(found.diagonal())
     unknown[2] |= not DIFFERENCE < best[2] < 1 - DIFFERENCE
     return np.where(unknown, np.nan, np.sqrt(np.diagonal(J @ np.nan_to_num(found) @ J.T)))

@@ -16,7 +16,7 @@ def covariance(information: Floats, rounding: float) -> Floats:
     These are parameters whose own information is at most `rounding`, and parameters that can change together without
     changing the likelihood.
     """
-    H = information
+    H = (information + information.T) / 2  # differences leave it not quite symmetric
     known = H.diagonal() > rounding
     unit = np.where(known, np.sqrt(np.where(known, H.diagonal(), 1)), 1)
     values, vectors = np.linalg.eigh(H / np.outer(unit, unit) * np.outer(known, known))

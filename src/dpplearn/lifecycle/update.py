@@ -83,11 +83,9 @@ def with_frequencies(baskets: Baskets, frequencies: Floats) -> Baskets:
     ratio of the two factors matters, so only the baskets with the item change. Frequencies of 0 and 1 are replaced by
     nearby ones, as they would need infinite factors.
     """
-    order = np.argsort(baskets.indices, kind="stable")
-    rows = np.repeat(np.arange(len(baskets)), baskets.sizes)[order]
-    items, first = np.unique(baskets.indices[order], return_index=True)
-    held_by = np.split(rows, first)[1:]
-    wanted = np.clip(frequencies[items], FACTOR_TOL, 1 - FACTOR_TOL).tolist()
+    matrix = baskets.to_matrix().tocsc()
+    held_by = np.split(matrix.indices, matrix.indptr[1:-1])  # the baskets with each item
+    wanted = np.clip(frequencies, FACTOR_TOL, 1 - FACTOR_TOL).tolist()
     weights = baskets.weights
     for _ in range(MAX_ROUNDS):
         weights = weights / weights.sum()
@@ -282,9 +280,8 @@ def update(
     """Fit a model again with new baskets, starting from the old one, and report what changed.
 
     A model does not store its training baskets. If you have them, pass them as `old`, which gives the best result.
-    Otherwise sets drawn from the model replace them, with the same total weight and item frequencies, and the same pair
-    frequencies if there are enough sets. New items start at their frequency, without interactions. See
-    docs/guide/updating.md for a comparison with a new fit.
+    Otherwise sets drawn from the model replace them, with the same total weight and item frequencies. New items start
+    at their frequency, without interactions. See docs/guide/updating.md for a comparison with a new fit.
 
     Parameters
     ----------

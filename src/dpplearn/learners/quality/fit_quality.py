@@ -357,7 +357,6 @@ def standard_errors(problem: QualityProblem, phi: Floats, theta: Floats) -> tupl
         steps = np.minimum(DIFFERENCE, np.minimum(phi, MAX_STRENGTH - phi))[inside]
         H[p:] = -central_differences(slopes, phi[inside], steps)
         H[:p, p:] = H[p:, :p].T
-        H[p:, p:] = (H[p:, p:] + H[p:, p:].T) / 2
     found = covariance(problem.number * H, problem.number * MIN_INFORMATION)
     of_weights = np.sqrt(found.diagonal()[:p])
     J = central_differences(problem.blend.strengths, phi, np.ones(len(phi))).reshape(len(phi), len(phi))[inside]
