@@ -44,9 +44,7 @@ def test_the_model_has_the_frequencies_of_the_items_and_repels_those_that_are_al
     assert strength["kind"] > 0.2
     assert result.model.substitutes("cot")[0].item == "crib"
     filled = baskets(empty=False)
-    result = fit(filled, smooth=False)
-    assert result.model.nonempty
-    np.testing.assert_allclose(result.model.marginals(), filled.frequencies(), atol=1e-7)
+    np.testing.assert_allclose(fit(filled, smooth=False).model.marginals(), filled.frequencies(), atol=1e-7)
 
 
 def test_half_a_basket_more_with_and_without_each_item_leaves_none_impossible() -> None:

@@ -79,12 +79,9 @@ def test_reranking_is_the_greedy_search_for_quality_and_interaction(name: str) -
 
 def test_without_strength_it_is_the_plain_order_of_the_scores() -> None:
     """Also where scores differ by less than their logarithms do, are equal, or 0."""
-    model = MODELS["mixture, an interaction each"]()
     scores = np.array([1e300, np.nextafter(1e300, np.inf), 0, 0.5, 0.5, 1e-300, 0, 7, 0.5])
-    expected = np.argsort(-scores, kind="stable")
-    labels = list(model.items)
-    assert np.log(scores[0]) == np.log(scores[1])
-    assert model.rerank(labels, scores, N, strength=0) == [labels[i] for i in expected]
+    expected = [NAMES[i] for i in np.argsort(-scores, kind="stable")]
+    assert MODELS["mixture, an interaction each"]().rerank(NAMES, scores, N, strength=0) == expected
 
 
 def test_duplicates_come_last_and_are_not_lost() -> None:
@@ -121,14 +118,11 @@ def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
     with pytest.raises(InputError, match="'new'"):
         model.rerank(items, scores)
     assert model.rerank(items, scores, unknown="drop") == ["item 1", "item 2"]
-    with pytest.raises(InputError, match=r"unknown.*'skip'"):
-        model.rerank(items, scores, unknown="skip")
 
 
 def test_what_cannot_be_reranked_is_refused() -> None:
     cases: list[tuple[Any, Any, dict[str, Any]]] = [
         (["item 1", "item 1"], [1, 2], {}),
-        ([["item 1"], ["item 1", "item 1"]], [[1], [1, 2]], {}),
         (["item 1"], [1, 2], {}),
         ([["item 1"], ["item 2"]], [[1]], {}),
         ([["item 1"]], [[1], [2]], {}),
