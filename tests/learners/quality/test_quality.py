@@ -11,73 +11,66 @@ import pytest
 import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.data.features import read_features
+from dpplearn.learners.loop import Step
 from dpplearn.learners.quality.distribution import best_weights
-from dpplearn.learners.quality.fit_quality import Blend, QualityProblem, quality, standard_errors
+from dpplearn.learners.quality.fit_quality import Blend, Profile, QualityProblem, quality, standard_errors
 
 N = 6
-KINDS = np.array([0, 0, 1, 1, 2, 2])
-ALIKE = (KINDS[:, None] == KINDS).astype(float)
-laws = pytest.mark.parametrize("nonempty", [False, True], ids=["any set", "not empty"])
 
 
-def by_kind(alike: np.ndarray) -> Blend:
-    return Blend(np.eye(len(alike)), (np.ones_like(alike), alike), ("uniform", "kind"))
-
-
-def drawn(
-    n: int, seed: int, tau: float = 0.1, w: float = 0.6, n_items: int = 12
-) -> tuple[np.ndarray, Baskets, np.ndarray]:
-    """Baskets of items that are alike by kind, and their quality."""
+def drawn(n: int, seed: int, n_items: int = 12, *, nonempty: bool = False) -> QualityProblem:
+    """Return the problem of baskets of items that repel each other within kinds, with strengths 0.1 and 0.6."""
     rng = np.random.default_rng(seed)
     kinds = np.arange(n_items) // 3
+    d, blend = np.exp(rng.normal(-1, 0.5, n_items) / 2), by_kind(kinds)
+    dpp = dl.DPP.from_L(d[:, None] * blend.matrix(np.array([0.1, 0.6])) * d, nonempty=nonempty)
+    baskets = Baskets.from_lists(dpp.sample(n, rng=rng), n_items=n_items).deduplicated()
+    return QualityProblem(baskets, 1, nonempty, blend=blend)
+
+
+def by_kind(kinds: np.ndarray) -> Blend:
     alike = (kinds[:, None] == kinds).astype(float)
-    u = rng.normal(-1, 0.5, n_items)
-    d = np.exp(u / 2)
-    S = by_kind(alike).matrix(np.array([tau, w]))
-    dpp = dl.DPP.from_L(d[:, None] * S * d)
-    return alike, Baskets.from_lists(dpp.sample(n, rng=rng), n_items=n_items).deduplicated(), u
+    return Blend(np.eye(len(kinds)), (np.ones_like(alike), alike), ("uniform", "kind"))
 
 
-def of_law(baskets: Baskets, nonempty: bool) -> Baskets:
-    return baskets.subset(baskets.sizes > 0) if nonempty else baskets
+def steps_of(problem: QualityProblem) -> list[Step]:
+    return list(quality(problem.initial("", np.random.default_rng(0)), problem))
 
 
-@laws
+def learned(problem: QualityProblem) -> Profile:
+    return problem.profile(steps_of(problem)[-1].parameters["phi"])
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
 def test_every_step_ascends_and_its_likelihood_is_that_of_its_kernel(nonempty: bool) -> None:
-    alike, baskets, _ = drawn(500, 1)
-    problem = QualityProblem(of_law(baskets, nonempty), 1, nonempty, blend=by_kind(alike))
-    steps = list(quality(problem.initial("", np.random.default_rng(0)), problem))
+    problem = drawn(500, 1, nonempty=nonempty)
+    steps = steps_of(problem)
     values = np.array([step.log_likelihood for step in steps])
     assert np.all(np.diff(values) >= 0)
     last = problem.profile(steps[-1].parameters["phi"])
     assert np.abs(last.gradient).max() < 1e-6  # the KKT conditions: inside, no slope is left
-    doubt = last.phi[1] / problem.number
-    assert values[-1] + doubt == pytest.approx(problem.log_likelihood(steps[-1].kernel), abs=1e-10)
+    penalty = last.phi[1] / problem.number
+    assert values[-1] + penalty == pytest.approx(problem.log_likelihood(steps[-1].kernel), abs=1e-10)
 
 
 def test_a_strength_that_the_data_speak_against_is_exactly_zero_and_wants_to_be_less() -> None:
     together = Baskets.from_lists([[0, 1], [2, 3], [4, 5], [0], [3], [0, 1], []] * 20, n_items=N)
-    problem = QualityProblem(together, 1, False, blend=by_kind(ALIKE))
-    *_, last = quality(problem.initial("", np.random.default_rng(0)), problem)
-    assert last.parameters["phi"][1] == 0
-    assert problem.profile(last.parameters["phi"]).gradient[1] < 0
+    last = learned(QualityProblem(together, 1, False, blend=by_kind(np.arange(N) // 2)))
+    assert last.phi[1] == 0
+    assert last.gradient[1] < 0
 
 
 def test_repulsion_is_found_although_nothing_leads_away_from_where_no_items_are_alike() -> None:
-    alike, baskets, _ = drawn(1000, 3)
-    problem = QualityProblem(baskets, 1, False, blend=by_kind(alike))
+    problem = drawn(1000, 3)
     slopes = problem.profile(np.zeros(2)).gradient
-    np.testing.assert_allclose(slopes, [0, -1 / problem.number], atol=1e-9)  # but for the doubt
-    *_, last = quality(problem.initial("", np.random.default_rng(0)), problem)
-    assert last.parameters["phi"][1] == pytest.approx(0.6, abs=0.15)
+    np.testing.assert_allclose(slopes, [0, -1 / problem.number], atol=1e-9)  # but for the penalty
+    assert learned(problem).phi[1] == pytest.approx(0.6, abs=0.15)
 
 
 def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
     """Against the inverse of the whole information, found by differences of the likelihood itself."""
-    alike, baskets, _ = drawn(2000, 2, n_items=3 * 2)
-    problem = QualityProblem(baskets, 1, False, blend=by_kind(alike))
-    *_, last = quality(problem.initial("", np.random.default_rng(0)), problem)
-    end = problem.profile(last.parameters["phi"])
+    problem = drawn(2000, 2, N)
+    end = learned(problem)
     assert (end.phi > 0).all()
     of_weights, of_strengths = standard_errors(problem, end.phi, end.theta)
     at, n = np.concatenate([end.theta, end.phi]), problem.number
@@ -96,13 +89,13 @@ def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
     np.testing.assert_allclose(of_strengths, expected[N:], rtol=0.01)
 
 
-def with_features(n_noise: int, seed: int = 0) -> QualityProblem:
-    """Forty items whose quality is of one feature, and others that say nothing."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((40, 1 + n_noise))
+def with_features() -> QualityProblem:
+    """Return the problem of forty items whose quality is of one feature, and eight others that say nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 9))
     p = 1 / (1 + np.exp(2.5 - 0.8 * X[:, 0]))
     baskets = Baskets.from_matrix((rng.random((60, 40)) < p).astype(int))
-    columns = {f"x{place}": X[:, place] for place in range(X.shape[1])}
+    columns = {f"x{place}": column for place, column in enumerate(X.T)}
     features = read_features({"item": range(40), **columns}, list(range(40)))
     return QualityProblem(baskets, 1, False, blend=Blend(np.eye(40)), features=features)
 
@@ -116,7 +109,7 @@ def log_evidence(problem: QualityProblem, ridge: float) -> float:
 
 
 def test_the_ridge_by_evidence_is_the_one_under_which_the_data_are_likeliest() -> None:
-    problem = with_features(8)
+    problem = with_features()
     ridge = replace(problem, ridge=None).with_ridge(np.zeros(0)).ridge
     best = log_evidence(problem, ridge)
     assert all(best > log_evidence(problem, ridge * factor) for factor in (0.5, 0.9, 1.1, 2))
