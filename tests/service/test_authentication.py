@@ -33,33 +33,21 @@ PUBLIC_MOUNTS = {"/assets"}
 # Valid requests to each kind of guarded route, also with percent-encoded characters.
 GUARDED: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/v1/models", None),
-    ("GET", "/v1/models?search=crib", None),
-    ("GET", "/v1/models/sleep/items", None),
-    ("GET", "/v1/models/sleep/analysis", None),
-    ("GET", "/v1/analysis", None),
     ("GET", "/v1/models/sleep", None),
     ("GET", "/metrics", None),
     ("POST", "/v1/models/sleep/recommend", {"basket": ["crib"]}),
-    ("POST", "/v1/models/sleep/recommend", {"baskets": [[]]}),
     ("GET", "/v1/models/sleep/related?item=crib", None),
-    ("POST", "/v1/models/sleep/sample", {}),
     ("POST", "/v1/recommend", {}),
-    ("POST", "/v1/complete", {}),
     ("GET", "/%76%31/models", None),
     ("GET", "/v1/models/%73leep", None),
-    ("GET", "/%6detrics", None),
     ("POST", "/v1/models/sleep/%72ecommend", {}),
 ]
 
 # Requests that no route handles.
 UNHANDLED = [
     ("GET", "/v1/models/", 307),
-    ("GET", "/metrics/", 307),
-    ("HEAD", "/v1/models", 405),
     ("OPTIONS", "/v1/models", 405),
     ("DELETE", "/v1/models/sleep", 405),
-    ("GET", "/v1/recommend", 405),
-    ("GET", "/v1", 404),
     ("GET", "/v1/nothing", 404),
     ("GET", "/V1/models", 404),
     ("GET", "//v1/models", 404),
