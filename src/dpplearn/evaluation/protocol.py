@@ -12,7 +12,7 @@ calibration error: `recommend` gives probabilities for complete baskets that con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,18 +121,14 @@ def ask(baskets: Baskets, rng: np.random.Generator, tasks: Sequence[str] = TASKS
             n = N_GIVEN[task](len(items))
             found.setdefault(np.sort(items[:n]).tobytes(), []).append(Question(task, row, items[n:]))
     partial = tuple(np.frombuffer(key, np.int64) for key in found)
-    return Questions(baskets, tuple(tasks), partial, tuple(map(tuple, found.values())), _calibrated(baskets, rng))
+    calibrated = np.zeros(len(baskets), bool)
+    calibrated[rng.permutation(len(baskets))[: n_calibrated(len(baskets), baskets.n_items)]] = True
+    return Questions(baskets, tuple(tasks), partial, tuple(map(tuple, found.values())), calibrated)
 
 
 def n_calibrated(n_baskets: int, n_items: int) -> int:
     """Return for how many baskets probabilities are checked."""
     return min(n_baskets, max(MIN_CALIBRATED, MAX_CALIBRATED // n_items))
-
-
-def _calibrated(baskets: Baskets, rng: np.random.Generator) -> Bools:
-    found = np.zeros(len(baskets), bool)
-    found[rng.permutation(len(baskets))[: n_calibrated(len(baskets), baskets.n_items)]] = True
-    return found
 
 
 def answer(
@@ -142,24 +138,31 @@ def answer(
     baskets, measures = questions.baskets, ranking_measures(ks)
     # For each task, the rows of the baskets, the number of items that are not in them, and the ranks of their items.
     ranked: dict[str, list[tuple[int, int, Ints]]] = {task: [] for task in questions.tasks}
-    n_impossible, step = 0, max(1, MAX_SCORES // baskets.n_items)
-    for start in range(0, len(questions.partial), step):
-        partial = questions.partial[start : start + step]
-        scores = predictor.scores(partial)
-        for place, (given, asked) in enumerate(zip(partial, questions.asked[start : start + step], strict=True)):
-            n_impossible += len(asked) * bool(np.isnan(scores[place]).all())
-            for each in asked:
-                if len(each.held):
-                    n_negative = baskets.n_items - len(given) - len(each.held)
-                    ranked[each.task].append((each.row, n_negative, rank(scores[place], given, each.held)))
-            advance()
-    columns: dict[str, Floats] = {}
+    n_impossible, partial = 0, questions.partial
+    rows = _rows(predictor.scores, partial, baskets.n_items)
+    for given, asked, scores in zip(partial, questions.asked, rows, strict=True):
+        n_impossible += len(asked) * bool(np.isnan(scores).all())
+        for each in asked:
+            if len(each.held):
+                n_negative = baskets.n_items - len(given) - len(each.held)
+                ranked[each.task].append((each.row, n_negative, rank(scores, given, each.held)))
+        advance()
+    columns, sizes = dict[str, Floats](), None
+    if predictor.distribution is not None:
+        columns[LOG_LIKELIHOOD] = predictor.distribution.log_prob(baskets)
+        observed = np.bincount(baskets.sizes, baskets.weights, baskets.n_items + 1)
+        sizes = np.stack([baskets.total_weight * np.exp(predictor.distribution.log_sizes()), observed])
     for task, found in ranked.items():
         values = _measured(found, len(baskets), ks)
         columns |= {column_name(measure, task): values[:, place] for place, measure in enumerate(measures)}
-    if predictor.distribution is not None:
-        columns = {LOG_LIKELIHOOD: predictor.distribution.log_prob(baskets), **columns}
-    return Outcomes(columns, n_impossible, _calibration(predictor, questions), _sizes(predictor, baskets))
+    return Outcomes(columns, n_impossible, _calibration(predictor, questions), sizes)
+
+
+def _rows(function: Callable[[Sequence[Ints]], Floats], partial: Sequence[Ints], n_items: int) -> Iterator[Floats]:
+    """Yield what a function gives for each partial basket, computed for many at a time."""
+    step = max(1, MAX_SCORES // n_items)
+    for start in range(0, len(partial), step):
+        yield from function(partial[start : start + step])
 
 
 def _calibration(predictor: Predictor, questions: Questions) -> dict[str, Calibration]:
@@ -173,13 +176,11 @@ def _calibration(predictor: Predictor, questions: Questions) -> dict[str, Calibr
         for given, asked in zip(questions.partial, questions.asked, strict=True)
     ]
     chosen = [(given, asked) for given, asked in chosen if asked]
-    step = max(1, MAX_SCORES // baskets.n_items)
-    for start in range(0, len(chosen), step):
-        part = chosen[start : start + step]
-        for p, (given, asked) in zip(predictor.probabilities([given for given, _ in part]), part, strict=True):
-            for each in asked:
-                rows[each.task].append(each.row)
-                bins[each.task].append(bin_predictions(p, given, each.held))
+    predicted = _rows(predictor.probabilities, [given for given, _ in chosen], baskets.n_items)
+    for p, (given, asked) in zip(predicted, chosen, strict=True):
+        for each in asked:
+            rows[each.task].append(each.row)
+            bins[each.task].append(bin_predictions(p, given, each.held))
     variances, found = in_variance(baskets.weights), {}
     for task, asked_rows in rows.items():
         # Given one: a basket counts as if each of its items were given in turn.
@@ -197,13 +198,6 @@ def _measured(ranked: Sequence[tuple[int, int, Ints]], n: int, ks: Sequence[int]
         question = np.repeat(np.arange(len(rows)), [each.shape[1] for each in ranks])
         found[list(rows)] = measure_ranks(np.concatenate(ranks, axis=1), question, np.array(n_negative), ks)
     return found
-
-
-def _sizes(predictor: Predictor, baskets: Baskets) -> Floats | None:
-    if predictor.distribution is None:
-        return None
-    observed = np.bincount(baskets.sizes, baskets.weights, baskets.n_items + 1)
-    return np.stack([baskets.total_weight * np.exp(predictor.distribution.log_sizes()), observed])
 
 
 def size_distance(sizes: Floats) -> float:
