@@ -171,6 +171,8 @@ def test_a_preflight_request_needs_no_key_and_the_401_is_readable_by_the_named_o
     refused = direct.post("/v1/recommend", json={}, headers={"origin": ORIGIN})
     assert_unauthorised(refused)
     assert refused.headers["access-control-allow-origin"] == ORIGIN
+    other = direct.post("/v1/recommend", json={}, headers={"origin": "https://other.example"})
+    assert "access-control-allow-origin" not in other.headers
 
 
 def test_redirects_large_and_malformed_bodies_reveal_nothing_without_a_key(direct: Client) -> None:

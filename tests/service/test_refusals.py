@@ -158,17 +158,6 @@ def test_either_header_carries_any_of_the_keys_of_a_file(folder: Path, tmp_path:
             assert asks.get("/v1/models", headers=right).status_code == 200
 
 
-def test_only_named_origins_may_read_answers(folder: Path) -> None:
-    def allowed(asks: Client, origin: str) -> str | None:
-        return asks.get("/v1/models", headers={"origin": origin}).headers.get("access-control-allow-origin")
-
-    with client(folder) as asks:
-        assert allowed(asks, "https://shop.example") is None
-    with client(folder, origins=("https://shop.example",)) as asks:
-        assert allowed(asks, "https://shop.example") == "https://shop.example"
-        assert allowed(asks, "https://other.example") is None
-
-
 def test_the_command_does_not_serve_other_machines_without_a_key_nor_a_missing_folder(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -93,12 +93,11 @@ def add_error_handlers(app: FastAPI, logger: logging.Logger) -> None:
 
     async def problem(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        path = quoted(request.url.path)
-        found = {
-            404: Problem("no-such-page", f"there is nothing at {path}; see /openapi.json"),
-            405: Problem("wrong-method", f"{path} does not support {quoted(request.method)}; see /openapi.json"),
-        }.get(error.status_code, Problem("not-json", "the body cannot be read as JSON; send one JSON object, in UTF-8"))
-        return (error if isinstance(error, Problem) else found).response(error.headers)
+        if isinstance(error, Problem):
+            return error.response()
+        kind = {404: "no-such-page", 405: "wrong-method"}.get(error.status_code, "not-json")
+        asked = f"{quoted(request.method)} {quoted(request.url.path)}"
+        return Problem(kind, f"{asked} cannot be answered; see /openapi.json").response(error.headers)
 
     async def validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
