@@ -108,12 +108,11 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 
 def many(store: ModelStore, baskets: list[list[str]], k: int = 4) -> list[Row]:
-    found = store.recommend_many(dl.Baskets.from_lists(baskets, store.catalogue.labels), k, threads=2)
-    rows = []
-    for items, *columns in zip(*found[:4], strict=True):
-        n = int((items >= 0).sum())
-        assert (items[n:] == -1).all()
-        rows.append(list(zip(store.catalogue.select(items[:n]), *(each[:n].tolist() for each in columns), strict=True)))
+    found, _ = store.recommend_many(dl.Baskets.from_lists(baskets, store.catalogue.labels), k, threads=2)
+    rows: list[Row] = [[] for _ in baskets]
+    for number, rank, item, category, score, probability in found.tolist():
+        rows[number].append((store.catalogue.labels[item], score, probability, category))
+        assert len(rows[number]) == rank
     return rows
 
 
@@ -183,8 +182,8 @@ def test_a_basket_of_probability_zero_gets_nothing_and_the_others_theirs(tmp_pat
     }
     store = ModelStore.open(write_models(tmp_path, models, {"never": 0.5, "sleep": 0.3}))
     baskets = [["unicorn"], ["cot", "unicorn"], ["cot"]]
-    found = store.recommend_many(dl.Baskets.from_lists(baskets, store.catalogue.labels), 4)
-    assert found.possible.tolist() == [False, False, True]
+    _, possible = store.recommend_many(dl.Baskets.from_lists(baskets, store.catalogue.labels), 4)
+    assert possible.tolist() == [False, False, True]
     assert [len(row) for row in many(store, baskets)] == [0, 0, 3]
     with pytest.raises(dl.InputError):
         store.recommend(["unicorn"])

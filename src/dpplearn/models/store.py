@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, read_only
+from dpplearn.arrays import NO_ITEMS, Bools, Ints, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
 from dpplearn.distributions.components import sets_of
-from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution, Top, no_items
+from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution, Top
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.answers import StoreRecommendation
 from dpplearn.models.dpp import DPP
@@ -49,10 +49,9 @@ MODELS = "models"
 MODEL_NAME = re.compile(r".+-[0-9a-f]{12}\.safetensors")  # as `save_model` names files
 STORE_FOLDER = OutputFolder("store", 1, "fit-all")
 
-# One item for one basket, with its category and positions in the store.
-RANKED_ITEM = np.dtype(
-    [("basket", np.int64), ("item", np.int64), ("category", np.int64), ("score", float), ("probability", float)]
-)
+# An item recommended for a basket; item and category are positions in the catalogue and in the list of categories.
+WHOLE = ("basket", "rank", "item", "category")
+RANKED_ITEM = np.dtype([*((name, np.int64) for name in WHOLE), ("score", float), ("probability", float)])
 
 Model = DPP | Mixture
 Entry = dict[str, Any]
@@ -87,16 +86,6 @@ class StoreEntry:
             )
         name, sha256, old = (str(entry.get(each) or "") for each in ("name", "sha256", "old"))
         return cls(slug, name or slug, file, sha256, share, old)
-
-
-class Ranking(NamedTuple):
-    """The best items for each basket, best first. Missing entries have item −1."""
-
-    items: Ints  # (n_baskets, k) positions in the catalogue of the store
-    scores: Floats  # (n_baskets, k)
-    probabilities: Floats  # (n_baskets, k)
-    categories: Ints  # (n_baskets, k) positions in list(store)
-    possible: Bools  # (n_baskets,) whether the basket has a positive probability
 
 
 class ModelStore(Mapping[str, Model]):
@@ -364,14 +353,13 @@ class ModelStore(Mapping[str, Model]):
         """
         known = np.sort(self.catalogue.positions(known_items(basket, self.catalogue, unknown)[0]))
         row = Baskets.from_pairs(np.zeros(len(known), np.int64), known, 1, self.catalogue)
-        found = self.recommend_many(row, k, categories=categories, deny=deny, threads=1)
-        if not found.possible[0]:
+        found, possible = self.recommend_many(row, k, categories=categories, deny=deny, threads=1)
+        if not possible[0]:
             raise InputError(IMPOSSIBLE)
-        slugs = list(self)
-        columns = (each[0, found.items[0] >= 0].tolist() for each in found[:4])
+        slugs, labels = list(self), self.catalogue.labels
         return [
-            StoreRecommendation(self.catalogue.labels[item], score, probability, slugs[category])
-            for item, score, probability, category in zip(*columns, strict=True)
+            StoreRecommendation(labels[item], score, probability, slugs[category])
+            for _, _, item, category, score, probability in found.tolist()
         ]
 
     def recommend_many(
@@ -382,7 +370,7 @@ class ModelStore(Mapping[str, Model]):
         categories: Sequence[str] | None = None,
         deny: Basket = (),
         threads: int | None = None,
-    ) -> Ranking:
+    ) -> tuple[RankedItems, Bools]:
         """Return the best items to add to each of many baskets.
 
         Parameters
@@ -396,8 +384,11 @@ class ModelStore(Mapping[str, Model]):
 
         Returns
         -------
-        Ranking
-            One row per basket. Rows of baskets with probability zero have no items.
+        found : structured array
+            One entry per recommended item, with the fields `basket` (its number), `rank` from 1, `item` and `category`
+            (positions in `catalogue` and in the list of categories), `score` and `probability`.
+        possible : array of bool
+            Whether each basket has a positive probability. Otherwise nothing is recommended for it.
         """
         k = min(whole_number("k", k, 0), len(self.catalogue))
         for slug in categories or ():
@@ -409,7 +400,7 @@ class ModelStore(Mapping[str, Model]):
         if len(self) == 1:
             top = self.distributions[slugs[0]].top_next(baskets, k, allowed & chosen, threads)
             top.items[~top.possible] = -1
-            return Ranking(*top[:3], np.zeros_like(top.items), top.possible)
+            return _ranked_items(top, np.arange(len(baskets)), 0, self._items[0]), top.possible
         # The items of a category are ranked for each basket with items of it, and once for all other baskets.
         category, position = self._places[:, :, baskets.indices]
         row = np.broadcast_to(np.repeat(np.arange(len(baskets)), baskets.sizes), category.shape)
@@ -427,7 +418,7 @@ class ModelStore(Mapping[str, Model]):
         others = others[chosen[others["category"]] & allowed[others["item"]]]
         others = _best_first([others[_place_within(others["category"]) < k]])
         parts.append(_of_other_categories(others, held, k * len(category)))
-        return _merged(parts, possible, k)
+        return _merged(parts, possible, k), possible
 
     @cached_property
     def _of_empty_baskets(self) -> RankedItems:
@@ -527,7 +518,8 @@ def _ranked_items(top: Top, baskets: Ints, category: int, items: Ints) -> Ranked
     """Return the items of a ranking of one category for some baskets. `items` are its items in the catalogue."""
     row, place = np.nonzero(top.items >= 0)
     found = np.empty(len(row), RANKED_ITEM)
-    found["basket"], found["category"], found["item"] = baskets[row], category, items[top.items[row, place]]
+    found["basket"], found["rank"], found["category"] = baskets[row], place + 1, category
+    found["item"] = items[top.items[row, place]]
     found["score"], found["probability"] = top.scores[row, place], top.probabilities[row, place]
     return found
 
@@ -549,19 +541,14 @@ def _best_first(parts: Sequence[RankedItems]) -> RankedItems:
     return np.asarray(found[order])
 
 
-def _merged(parts: Sequence[RankedItems], possible: Bools, k: int) -> Ranking:
-    """Return the k best entries of each basket, each item once."""
+def _merged(parts: Sequence[RankedItems], possible: Bools, k: int) -> RankedItems:
+    """Return the k best items of each basket, each item once."""
     found = _best_first(parts)
     found = found[possible[found["basket"]]]
     keys = found["basket"] * (1 + found["item"].max(initial=0)) + found["item"]
     found = found[np.sort(np.unique(keys, return_index=True)[1])]
-    place = _place_within(found["basket"])
-    found, place = found[place < k], place[place < k]
-    n = len(possible)
-    ranking = Ranking(*no_items(n, k)[:3], np.full((n, k), -1), possible)
-    for name, values in zip(("item", "score", "probability", "category"), ranking[:4], strict=True):
-        values[found["basket"], place] = found[name]
-    return ranking
+    found["rank"] = 1 + _place_within(found["basket"])
+    return np.asarray(found[found["rank"] <= k])
 
 
 def _place_within(groups: Ints) -> Ints:

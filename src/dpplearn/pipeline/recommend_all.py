@@ -204,21 +204,20 @@ def _write_results(
     for batch in read.iter_baskets(store.catalogue, batch_size):
         bar = bar or shown.bar("recommending", database.execute("SELECT count(*) FROM baskets").fetchall()[0][0])
         assert batch.ids is not None
-        found = store.recommend_many(batch, k, deny=deny, threads=threads)
-        row, place = np.nonzero(found.items >= 0)
+        found, possible = store.recommend_many(batch, k, deny=deny, threads=threads)
         suggested = {
-            "basket": batch.ids[row],
-            "rank": place + 1,
-            "item": items[found.items[row, place]],
-            "score": found.scores[row, place],
-            "probability": found.probabilities[row, place],
+            "basket": batch.ids[found["basket"]],
+            "rank": found["rank"].copy(),
+            "item": items[found["item"]],
+            "score": found["score"].copy(),
+            "probability": found["probability"].copy(),
         }
         if store.has_categories:
-            suggested["category"] = slugs[found.categories[row, place]]
+            suggested["category"] = slugs[found["category"]]
         database.register("suggested", suggested)
         database.execute("INSERT INTO results SELECT * FROM suggested")
         database.unregister("suggested")
-        impossible += batch.ids[~found.possible].tolist()
+        impossible += batch.ids[~possible].tolist()
         n_baskets, n_items = n_baskets + len(batch), n_items + len(batch.indices)
         bar.advance(len(batch))
     return n_baskets, n_items, impossible
