@@ -52,7 +52,7 @@ def test_one_gives_independent_items(learned: tuple[dl.FitResult, Baskets, bool]
     np.testing.assert_allclose(P, expected / expected.sum(), atol=1e-12)
     np.testing.assert_allclose(oracle.item_marginals(P), m, rtol=1e-9)
     assert (result.stop, result.n_iter, result.converged) == (Stop.CLOSED_FORM, 0, True)
-    assert result.model.independent
+    assert result.model.caution
 
 
 @pytest.mark.parametrize("s", [1e-6, 0.3])

@@ -160,7 +160,7 @@ class FitResult(Generic[Model]):
             "stopped_because": self.stop.value,
             "train": _comparison(model.learned.n_baskets, self.log_likelihood, self.independent_log_likelihood),
             "test": None if test is None else _comparison(len(test), model.log_likelihood(test), baseline(test)),
-            "independent": model.independent,
+            "independent": bool(model.caution),
             "caution": model.caution,
             "n_runs": len(self.restarts),
             "restarts": [{**asdict(each), "stop": each.stop.name} for each in self.restarts],

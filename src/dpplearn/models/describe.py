@@ -19,14 +19,13 @@ from dpplearn.models.relations import RelatedPairs, related_pairs
 from dpplearn.utils.text import Facts, Part, TextTable, as_text, briefly, chance, count, number, share, signed
 
 N_LIKED, N_LIKED_SHOWN = 10, 3  # items of a segment in `to_dict`, and in the table
-FIT_FACTS = {
+FACTS = {
     "n_baskets": "baskets",
     "learner": "learner",
     "n_iter": "iterations",
     "stop": "stopped",
     "shrinkage": "shrinkage",
 }
-EVERY = 10**9  # more than there are items
 INTERVAL = (
     "lift: how many times as often as under independence a set contains both. 95% interval: of the same ratio in the "
     "training baskets. observed, expected: training baskets that contain both, and their expected number under "
@@ -86,15 +85,10 @@ class Description:
         for side, pairs in self.pairs._asdict().items():
             yield _related_table(side, [(f"{each.first}\n{each.second}", each) for each in pairs])
         yield INTERVAL
-        segments = [
-            (
-                str(place),
-                share(each.weight),
-                number(each.expected_size, 1),
-                ", ".join(f"{item} ({number(ratio, 1)})" for item, ratio in each.likes[:N_LIKED_SHOWN]),
-            )
-            for place, each in enumerate(_segments(self.model), start=1)
-        ]
+        segments = []
+        for place, each in enumerate(_segments(self.model), start=1):
+            likes = ", ".join(f"{item} ({number(ratio, 1)})" for item, ratio in each.likes[:N_LIKED_SHOWN])
+            segments.append((str(place), share(each.weight), number(each.expected_size, 1), likes))
         if len(segments) > 1:
             meaning = "In brackets: probability in the segment divided by the probability in all sets."
             yield TextTable("Segments", meaning, [">", "share>", "mean size>", "items that distinguish it"], segments)
@@ -159,16 +153,10 @@ def _related_table(side: str, related: Sequence[tuple[str, Pair | Relation]]) ->
     """Return a table of named pairs or items, or a sentence that there are none."""
     if not related:
         return f"{side.capitalize()}: none."
-    rows = [
-        (
-            name,
-            number(each.lift, 2),
-            f"{number(each.low, 2)} to {number(each.high, 2)}",
-            count(each.observed),
-            number(each.expected, 1),
-        )
-        for name, each in related
-    ]
+    rows = []
+    for name, each in related:
+        interval = f"{number(each.low, 2)} to {number(each.high, 2)}"
+        rows.append((name, number(each.lift, 2), interval, count(each.observed), number(each.expected, 1)))
     often = {"substitutes": "less", "complements": "more"}[side]
     title = f"{side.capitalize()}: together {often} often than expected under independence"
     return TextTable(title, "", ["", "lift>", "95% interval>", "observed>", "expected>"], rows)
@@ -177,7 +165,7 @@ def _related_table(side: str, related: Sequence[tuple[str, Pair | Relation]]) ->
 def _fit_facts(learned: Provenance) -> Iterator[tuple[str, str]]:
     """Yield how the model was fitted, as far as that is recorded."""
     values = learned.to_dict()
-    for name, heading in FIT_FACTS.items():
+    for name, heading in FACTS.items():
         if name in values:
             yield heading, str(values[name])
     if {"log_likelihood", "independent_log_likelihood"} <= values.keys():
@@ -223,10 +211,11 @@ def describe_item(model: DPP | Mixture, item: Label, top: int = 10) -> ItemDescr
     """
     position = model.catalogue.position(item)
     sides = {"substitutes": model.substitutes, "complements": model.complements}
-    found = {side: related(item, EVERY) for side, related in sides.items()}
+    n = len(model.items)
+    found = {side: related(item, n) for side, related in sides.items()}
     return ItemDescription(
         model.items[position],
         float(model.marginals()[position]),
         {side: each[:top] for side, each in found.items()},
-        {side: len(related(item, EVERY, level=None)) - len(found[side]) for side, related in sides.items()},
+        {side: len(related(item, n, level=None)) - len(found[side]) for side, related in sides.items()},
     )

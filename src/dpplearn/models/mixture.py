@@ -39,7 +39,7 @@ class Mixture(SetModel):
     --------
     >>> model = Mixture.from_arrays([1.0], [[-2.0, -2.0]], [[0, 2], [-2, 0]], items=["crib", "mattress"])
     >>> model
-    Mixture(2 named items, 1 segment, expected size 0.33)
+    Mixture(2 named items, expected size 0.33)
     >>> [(each.item, round(each.lift, 1)) for each in model.complements("crib")]
     [('mattress', 2.4)]
     """
@@ -114,10 +114,6 @@ class Mixture(SetModel):
     def n_segments(self) -> int:
         """The number of segments."""
         return len(self.distribution.segment_weights)
-
-    @property
-    def _details(self) -> str:  # type: ignore[override]
-        return f", {self.n_segments} segment{'s' if self.n_segments != 1 else ''}"
 
     @cached_property
     def _order(self) -> Ints:

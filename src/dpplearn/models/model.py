@@ -50,7 +50,6 @@ class SetModel:
     """
 
     kind: ClassVar[str]  # "dpp" or "mixture"
-    _details = ""  # further facts for repr
 
     def __init__(
         self,
@@ -82,8 +81,10 @@ class SetModel:
 
     def __repr__(self) -> str:
         learner = f", learned by {self.learned.learner}" if self.learned.learner else ""
+        n_segments = len(self.distribution.segment_weights)
         items = count(len(self.items), "named item" if self.catalogue.named else "item")
-        return f"{type(self).__name__}({items}{self._details}, expected size {self.expected_size:.2f}{learner})"
+        segments = f", {n_segments} segments" if n_segments > 1 else ""
+        return f"{type(self).__name__}({items}{segments}, expected size {self.expected_size:.2f}{learner})"
 
     # Probabilities.
 
@@ -525,11 +526,6 @@ class SetModel:
         """
         positions = self.catalogue.positions(basket)
         return explanation(self.distribution, self.catalogue, positions, self.catalogue.position(item), n_orders, rng)
-
-    @property
-    def independent(self) -> bool:
-        """Whether the model is not better than independent items; `caution` says why."""
-        return bool(self.caution)
 
     @cached_property
     def caution(self) -> str:

@@ -65,7 +65,7 @@ def plot(
     baskets = None if data is None else read_baskets(data, **named_columns(columns))
     with display.busy("drawing"):
         plots.write_figure(KINDS[kind](found, top, baskets), output, force=force)
-    values = {"independent": found.independent, "caution": found.caution}
+    values = {"independent": bool(found.caution), "caution": found.caution}
     display.write(Report(values, []), model=str(model), output=str(output), caution=found.caution)
 
 
