@@ -72,24 +72,15 @@ def few_of(n_items: int, log_odds: float, *, skew: bool = True) -> ScaledDPPs:
     return ScaledDPPs.checked(x.astype(np.float32), LowRank.checked(Z, (core if skew else (core + core.T) / 2)[None]))
 
 
-def dense_of(log_odds: float) -> ScaledDPPs:
-    return raised(dense(2, 1), log_odds - 1.5)
-
-
-def spectral_of(log_odds: float) -> SpectralDPP:
+def stack(log_odds: float) -> SetDistribution:
+    """Components of every kind."""
     B = np.random.default_rng(0).standard_normal((N, N)) / 2
-    return SpectralDPP.from_L(np.exp(log_odds) * B @ B.T)
+    parts = (SpectralDPP.from_L(np.exp(log_odds) * B @ B.T), raised(dense(2, 1), log_odds - 0.5), few_of(N, log_odds))
+    return SetDistribution.mixture([0.2, 0.1, 0.2, 0.3, 0.2], Stack(parts))
 
 
-KINDS: dict[str, Callable[[float], SetDistribution]] = {
-    "symmetric": lambda log_odds: SetDistribution.mixture([1.0], spectral_of(log_odds)),
-    "dense": lambda log_odds: SetDistribution.mixture([0.3, 0.7], dense_of(log_odds)),
-    "low-rank": lambda log_odds: SetDistribution.mixture([0.4, 0.6], few_of(N, log_odds)),
-    "low-rank, many items": lambda log_odds: SetDistribution.mixture([0.4, 0.6], few_of(200, log_odds)),
-    "stack": lambda log_odds: SetDistribution.mixture(
-        [0.2, 0.1, 0.2, 0.3, 0.2], Stack((spectral_of(log_odds), dense_of(log_odds + 1), few_of(N, log_odds)))
-    ),
-}
+def many_items(log_odds: float) -> SetDistribution:
+    return SetDistribution.mixture([0.4, 0.6], few_of(200, log_odds))
 
 
 def table_of(distribution: SetDistribution, sizes: range) -> Floats:
@@ -99,9 +90,11 @@ def table_of(distribution: SetDistribution, sizes: range) -> Floats:
     return np.asarray(P / P.sum())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nonempty_draws_have_their_probabilities_where_almost_every_set_is_empty(kind: str) -> None:
-    rare, common = KINDS[kind](RARE), KINDS[kind](-1.0)
+@pytest.mark.parametrize("of", [stack, many_items])
+def test_nonempty_draws_have_their_probabilities_where_almost_every_set_is_empty(
+    of: Callable[[float], SetDistribution],
+) -> None:
+    rare, common = of(RARE), of(-1.0)
     assert 1e-8 < 1 - rare.p_empty < 1e-4
     for distribution in (rare, common):
         drawn = distribution.with_p_empty(0.0).sample(N_DRAWS, None, 2)
@@ -116,7 +109,7 @@ def test_nonempty_draws_have_their_probabilities_where_almost_every_set_is_empty
 @pytest.mark.parametrize("k", [None, 1, 2, 4])
 def test_draws_have_their_probabilities_and_those_of_a_symmetric_core_have_not(k: int | None) -> None:
     sizes = range(N + 1) if k is None else range(k, k + 1)
-    P = table_of(SetDistribution.mixture([0.4, 0.6], few_of(200, 0.5)), sizes)
+    P = table_of(many_items(0.5), sizes)
     for skew in (True, False):
         drawn = SetDistribution.mixture([0.4, 0.6], few_of(200, 0.5, skew=skew)).sample(N_DRAWS, k, 1)
         if skew:
@@ -183,16 +176,6 @@ def test_odds_beyond_single_precision_keep_their_order() -> None:
     components = ScaledDPPs(log_odds[None], LowRank(np.zeros((1204, 0), np.float32), np.zeros((1, 0, 0))))
     found = SetDistribution.mixture([1.0], components).top_next(sets_of([NO_ITEMS], 1204), 4)
     assert found.items[0].tolist() == [3, 2, 1, 0]
-
-
-@pytest.mark.parametrize("each", [False, True])
-def test_greedy_by_bounds_takes_what_greedy_over_all_items_takes(each: bool) -> None:
-    segments = catalogue(1100, each=each, seed=1)
-    dense = SetDistribution.mixture(segments.weights, dense_form(segments.components))
-    for k, include in ((12, NO_ITEMS), (12, np.array([399, 4])), (None, np.array([200, 2, 17]))):
-        found, expected = (of.greedy(k, include) for of in (distribution_of(segments), dense))
-        assert found[0].tolist() == expected[0].tolist()
-        np.testing.assert_allclose(found[1], expected[1], rtol=1e-9)
 
 
 def test_a_draw_ends_where_rounding_leaves_no_item_with_a_probability() -> None:
