@@ -19,7 +19,7 @@ from dpplearn.arrays import Bools, Floats, central_differences
 from dpplearn.data.similarity import read_similarity
 from dpplearn.data.slates import Slates, read_slates
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.learners.standard_errors import covariance
+from dpplearn.learners.standard_errors import standard_errors
 from dpplearn.models.model import SetModel
 from dpplearn.models.reranking import PARAMETERS, Interaction, SlateNumber, SlatesFit, of_matrix, similarities_among
 
@@ -100,7 +100,11 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
     value, baseline = problem.log_likelihood(best), problem.log_likelihood(without)
     J = np.diag([1.0, 1 / scale, 1.0, 1.0])  # to the parameters for scores in their own unit
     J[0, 1] = -centre / scale
-    pairs = map(SlateNumber, (J @ best).tolist(), _standard_errors(problem, best, J).tolist())
+    H = central_differences(lambda x: problem.with_gradient(x)[1], best, np.full(4, DIFFERENCE))
+    errors = standard_errors(-H * len(read), MIN_INFORMATION, J)
+    if not DIFFERENCE < best[2] < 1 - DIFFERENCE:
+        errors[2] = np.nan
+    pairs = map(SlateNumber, (J @ best).tolist(), errors.tolist())
     numbers: dict[str, Any] = dict(zip(PARAMETERS, pairs, strict=True))
     return SlatesFit(
         **numbers,
@@ -187,12 +191,3 @@ def _maximise(problem: SlatesProblem, start: Floats, *, repulsion: bool) -> tupl
     options: Any = {"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOL, "ftol": 1e-13}
     end = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return end.x, bool(end.success)
-
-
-def _standard_errors(problem: SlatesProblem, best: Floats, J: Floats) -> Floats:
-    """Return the standard errors of J x at the best x; NaN if not determined."""
-    H = central_differences(lambda x: problem.with_gradient(x)[1], best, np.full(4, DIFFERENCE))
-    found = covariance(-H * len(problem.scores), MIN_INFORMATION)
-    unknown = np.isnan(found.diagonal())
-    unknown[2] |= not DIFFERENCE < best[2] < 1 - DIFFERENCE
-    return np.where(unknown, np.nan, np.sqrt(np.diagonal(J @ np.nan_to_num(found) @ J.T)))

@@ -10,8 +10,8 @@ MIN_EIGENVALUE = 1e-9  # of the information relative to that of single parameter
 MIN_LOADING = 1e-4  # of a parameter on a direction without information, from which on its error is unknown
 
 
-def covariance(information: Floats, rounding: float) -> Floats:
-    """Return the inverse of an information matrix, with NaN for parameters that the data do not determine.
+def standard_errors(information: Floats, rounding: float, J: Floats) -> Floats:
+    """Return the standard errors of J x for parameters x; NaN where that depends on parameters that are not determined.
 
     These are parameters whose own information is at most `rounding`, and parameters that can change together without
     changing the likelihood.
@@ -21,7 +21,6 @@ def covariance(information: Floats, rounding: float) -> Floats:
     unit = np.where(known, np.sqrt(np.where(known, H.diagonal(), 1)), 1)
     values, vectors = np.linalg.eigh(H / np.outer(unit, unit) * np.outer(known, known))
     flat = values <= MIN_EIGENVALUE
-    found = (vectors / np.where(flat, np.inf, values)) @ vectors.T / np.outer(unit, unit)
+    half = J / unit @ vectors / np.sqrt(np.where(flat, np.inf, values))
     free = (np.abs(vectors[:, flat]) > MIN_LOADING).any(axis=1)
-    found[free] = found[:, free] = np.nan
-    return np.asarray(found)
+    return np.where(J[:, free].any(axis=1), np.nan, np.sqrt((half**2).sum(axis=1)))

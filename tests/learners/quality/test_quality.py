@@ -13,7 +13,7 @@ from dpplearn import Baskets
 from dpplearn.data.features import read_features
 from dpplearn.learners.loop import Step
 from dpplearn.learners.quality.distribution import best_weights
-from dpplearn.learners.quality.fit_quality import Blend, Profile, QualityProblem, quality, standard_errors
+from dpplearn.learners.quality.fit_quality import Blend, Profile, QualityProblem, errors_of, quality
 
 N = 6
 
@@ -72,7 +72,7 @@ def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
     problem = drawn(2000, 2, N)
     end = learned(problem)
     assert (end.phi > 0).all()
-    of_weights, of_strengths = standard_errors(problem, end.phi, end.theta)
+    of_weights, of_strengths = errors_of(problem, end.phi, end.theta)
     at, n = np.concatenate([end.theta, end.phi]), problem.number
 
     def likelihood(x: np.ndarray) -> float:

@@ -32,7 +32,7 @@ from dpplearn.learners.quality.distribution import QualityDistribution, Target, 
 from dpplearn.learners.quality.weights import QualityWeights
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import Settings
-from dpplearn.learners.standard_errors import covariance
+from dpplearn.learners.standard_errors import standard_errors
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.models.dpp import DPP
 
@@ -293,7 +293,7 @@ class QualityProblem(SymmetricProblem):
         smoothed = self.smooth and self.features is None
         problem = replace(self.with_ridge(phi), smoothed=smoothed)
         theta, _, _ = best_weights(problem.target(phi), None if smoothed else step.parameters["theta"])
-        errors, of_strengths = standard_errors(problem, phi, theta)
+        errors, of_strengths = errors_of(problem, phi, theta)
         strengths = (self.blend.names, self.blend.strengths(phi), of_strengths)
         if self.features is None:
             names, ridge = tuple(str(self.baskets.items[i]) for i in problem.items), None
@@ -334,7 +334,7 @@ def quality(start: Floats, problem: QualityProblem) -> Iterator[Step]:
         yield step(seen[end], 1.0, end - before)
 
 
-def standard_errors(problem: QualityProblem, phi: Floats, theta: Floats) -> tuple[Floats, Floats]:
+def errors_of(problem: QualityProblem, phi: Floats, theta: Floats) -> tuple[Floats, Floats]:
     """Return the standard errors of the weights and of the strengths, from the information on both together.
 
     NaN for a strength at a bound, for what the data do not determine, and for all weights if τ is at its upper bound,
@@ -344,6 +344,7 @@ def standard_errors(problem: QualityProblem, phi: Floats, theta: Floats) -> tupl
     target = problem.target(phi)
     H = np.zeros((p + inside.sum(), p + inside.sum()))
     H[:p, :p] = target.information(target.at(theta)[0])
+    J = np.eye(p + len(phi), len(H))
 
     def slopes(strengths: Floats) -> Floats:
         there = phi.copy()
@@ -357,13 +358,12 @@ def standard_errors(problem: QualityProblem, phi: Floats, theta: Floats) -> tupl
         steps = np.minimum(DIFFERENCE, np.minimum(phi, MAX_STRENGTH - phi))[inside]
         H[p:] = -central_differences(slopes, phi[inside], steps)
         H[:p, p:] = H[p:, :p].T
-    found = covariance(problem.number * H, problem.number * MIN_INFORMATION)
-    of_weights = np.sqrt(found.diagonal()[:p])
-    J = central_differences(problem.blend.strengths, phi, np.ones(len(phi))).reshape(len(phi), len(phi))[inside]
-    of_phi = found[p:, p:]
-    unknown = ~inside | (J[np.isnan(of_phi.diagonal())] != 0).any(axis=0)
-    of_strengths = np.where(unknown, np.nan, np.sqrt(np.einsum("ai,ab,bi->i", J, np.nan_to_num(of_phi), J)))
+        J[p:, p:] = central_differences(problem.blend.strengths, phi, np.ones(len(phi)))[inside].T
+    errors = standard_errors(problem.number * H, problem.number * MIN_INFORMATION, J)
+    errors[p:][~inside] = np.nan
     # Given Y ≠ ∅, sets of one item each become more likely as all weights fall together, without limit.
-    one_each = problem.nonempty and problem.baskets.frequencies().sum() <= 1 + ROUNDING
-    at_bound = len(phi) > 0 and phi[0] >= MAX_STRENGTH
-    return np.where(one_each or at_bound, np.nan, of_weights), np.where(one_each, np.nan, of_strengths)
+    if problem.nonempty and problem.baskets.frequencies().sum() <= 1 + ROUNDING:
+        errors[:] = np.nan
+    if len(phi) and phi[0] >= MAX_STRENGTH:
+        errors[:p] = np.nan
+    return errors[:p], errors[p:]
