@@ -23,7 +23,7 @@ from dpplearn.learners.checkpoint import Callback, saved_on_exit
 from dpplearn.learners.data import checked_baskets, hold_out, units_of
 from dpplearn.learners.kernels import Kernel
 from dpplearn.learners.loop import Arrays, Entry, Run, Step, Stop, run
-from dpplearn.learners.problem import Finished, Problem, Task
+from dpplearn.learners.problem import Problem, Task
 from dpplearn.learners.result import FitProgress, FitResult, Restart, with_unseen_gain
 from dpplearn.learners.settings import DPPSettings, MixtureSettings, Settings
 from dpplearn.learners.shrinkage import choose_shrinkage, shrink, usual_shrinkage
@@ -311,25 +311,25 @@ class Fit:
         """Run the learner from every start, or until a run ends the fit, and return the best model."""
         runs: list[Run] = []
         if self.task.shrinkage == 1:
-            kernel = independent(self.problem.baskets, smoothing=SMOOTHING, nonempty=self.problem.nonempty)
+            kernel: Kernel = independent(self.problem.baskets, smoothing=SMOOTHING, nonempty=self.problem.nonempty)
             best = self._run_at(kernel, INDEPENDENT, Stop.CLOSED_FORM, [])
-            runs, finished = [best], Finished(kernel, {"shrinkage": 1.0})
+            runs, facts, quality = [best], {"shrinkage": 1.0}, None
         else:
             while len(runs) < self.task.restarts and not (runs and runs[-1].stop in ENDS_THE_FIT):
                 runs.append(self._one_run(len(runs)))
             best = max(runs, key=lambda run: run.score)  # the first of equally good ones
             best = self._not_worse(replace(best, stop=runs[-1].stop) if runs[-1].stop in ENDS_THE_FIT else best)
-            finished = self._finished(best)
+            kernel, facts, quality = self._finished(best)
         assert best.stop is not None
-        model = self._measured(self._model(best, finished, len(runs)))
-        return FitResult(model, best.history, best.stop, tuple(map(Restart.of, runs)), finished.quality)
+        model = self._measured(self._model(best, kernel, facts, len(runs)))
+        return FitResult(model, best.history, best.stop, tuple(map(Restart.of, runs)), quality)
 
     def _one_run(self, number: int) -> Run:
         name, start = self._start(number)
 
         def observe(now: Run) -> bool:
             def build() -> DPP | Mixture:  # the model before shrinkage
-                return self._model(replace(now, start=name), Finished(now.step.kernel), number + 1)
+                return self._model(replace(now, start=name), now.step.kernel, {}, number + 1)
 
             schedule = None
             if now.step.schedule is not None:
@@ -382,11 +382,15 @@ class Fit:
         validation = np.nan if self.validate is None else self.validate(kernel)
         return Run(step, [*before, Entry.of(step, self.clock(), validation, before)], len(before), stop, name)
 
-    def _finished(self, end: Run) -> Finished:
-        """Return the kernel to return: that of the last step, shrunk as requested or as cross-validation chooses."""
+    def _finished(self, end: Run) -> tuple[Kernel, dict[str, Any], Any]:
+        """Return the kernel to return, facts about it, and the weights of quality of `fit_quality`.
+
+        The kernel is that of the last step, shrunk as requested or as cross-validation chooses.
+        """
         value, chosen = self.task.shrinkage, None
         if value == 0:
-            return self.problem.finished(end.step)
+            kernel, quality = self.problem.finished(end.step)
+            return kernel, {}, quality
         if value == "auto":
             if end.stop not in ENDS_THE_FIT:
                 rng = np.random.default_rng(self.seeds[-2])
@@ -394,11 +398,11 @@ class Fit:
             value = usual_shrinkage(self.problem.baskets) if chosen is None else chosen
         learned: Any = end.step.kernel  # of a symmetric DPP: only its settings have shrinkage
         kernel = shrink(learned, self.problem.baskets, float(value), nonempty=self.problem.nonempty)
-        return Finished(kernel, {"shrinkage": float(value), "shrinkage_chosen": chosen is not None})
+        return kernel, {"shrinkage": float(value), "shrinkage_chosen": chosen is not None}, None
 
-    def _model(self, end: Run, finished: Finished, n_runs: int) -> DPP | Mixture:
+    def _model(self, end: Run, kernel: Kernel, facts: dict[str, Any], n_runs: int) -> DPP | Mixture:
         """Return the model of a kernel, with its record: of all baskets, but for the history."""
-        kernel, validation = finished.kernel, None
+        validation = None
         if self.validate is not None:
             validation = end.entry.validation if kernel is end.step.kernel else self.validate(kernel)
         learned = Provenance(
@@ -418,7 +422,7 @@ class Fit:
             seconds=self.clock(),
             validation=self.task.validation or None,
             validation_log_likelihood=validation,
-            **{**self.problem.facts(), **finished.facts},
+            **{**self.problem.facts(end.step), **facts},
         )
         distribution, items = self.problem.distribution(kernel), self.problem.baskets.items
         training = replace(self.training, history=end.history)

@@ -235,7 +235,7 @@ class LowRankProblem(Problem):
         into -= Q
         return np.asarray(p + p * (1 - p) * along)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, step: Step) -> dict[str, Any]:
         return {"segments": self.segments, "rank": self.repelling, "attraction": self.attracting > 0}
 
     def memory(self) -> float:

@@ -251,7 +251,7 @@ class MixtureProblem(Problem):
     def start_from(self, kernel: Segments) -> tuple[Parameters, bool]:
         return Parameters.from_kernel(kernel, self.rank, attraction=self.attraction), False
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, step: Step) -> dict[str, Any]:
         return {"segments": self.segments, "rank": min(self.rank, self.baskets.n_items), "attraction": self.attraction}
 
     def memory(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,15 +34,6 @@ class Learner:
     conditions: bool = False  # whether it does so with nonempty="auto", the default, where no basket is empty
     shrinkage: float | str = 0.0
     at_end: Stop = Stop.NO_ASCENT  # why a run stops that ends by itself
-
-
-@dataclass(frozen=True, eq=False)
-class Finished:
-    """The kernel to return, and what a fit reports of it."""
-
-    kernel: Any
-    facts: dict[str, Any] = field(default_factory=dict)  # further entries of the training record
-    quality: Any = None  # `QualityWeights` of `fit_quality`
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +88,12 @@ class Problem:
         """Return the start that continues the schedule of a checkpoint, or None if that is of another problem."""
         return None
 
-    def finished(self, step: Step) -> Finished:
-        """Return the kernel of the last step, with what else is known at the end of a fit."""
-        return Finished(step.kernel)
+    def finished(self, step: Step) -> tuple[Any, Any]:
+        """Return the kernel of the last step, and the `QualityWeights` of `fit_quality`."""
+        return step.kernel, None
 
-    def facts(self) -> dict[str, Any]:
-        """Return entries of the training record that describe the model."""
+    def facts(self, step: Step) -> dict[str, Any]:
+        """Return entries of the training record that describe the model of a step."""
         return {}
 
     def memory(self) -> float:

@@ -19,7 +19,7 @@ from dpplearn.learners.checkpoint import Callback
 from dpplearn.learners.data import checked_baskets, resolve_nonempty
 from dpplearn.learners.fit import fit_task
 from dpplearn.learners.loop import Step, Stop, never
-from dpplearn.learners.problem import Finished, Learner, Problem
+from dpplearn.learners.problem import Learner, Problem
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import Settings
 from dpplearn.models.dpp import DPP
@@ -173,9 +173,8 @@ class GivenModels(Problem):
         items = IndependentItems(self.baskets.frequencies())
         return float(items.mean_log_likelihood(self.baskets) - items.log_sizes()[self.k])
 
-    def finished(self, step: Step) -> Finished:
-        to_gain = self.likelihoods.excess(step.parameters["weights"])
-        return Finished(step.kernel, {"size": self.k, "to_gain": to_gain})
+    def facts(self, step: Step) -> dict[str, Any]:
+        return {"size": self.k, "to_gain": self.likelihoods.excess(step.parameters["weights"])}
 
     def memory(self) -> float:
         """Return the bytes of the likelihoods and of what a step derives from them."""

@@ -27,7 +27,7 @@ from dpplearn.learners.checkpoint import Callback
 from dpplearn.learners.data import checked_baskets, resolve_nonempty
 from dpplearn.learners.fit import fit_task
 from dpplearn.learners.loop import Step, Stop, never
-from dpplearn.learners.problem import Finished, Learner
+from dpplearn.learners.problem import Learner
 from dpplearn.learners.quality.distribution import QualityDistribution, Target, best_weights
 from dpplearn.learners.quality.weights import QualityWeights
 from dpplearn.learners.result import FitResult
@@ -286,7 +286,7 @@ class QualityProblem(SymmetricProblem):
         """
         return np.where([each == UNIFORM for each in self.blend.names], START_UNIFORM, START_STRENGTH)
 
-    def finished(self, step: Step) -> Finished:
+    def finished(self, step: Step) -> tuple[SpectralDPP, QualityWeights]:
         """Return the best weights at the strengths of the step, with standard errors."""
         phi = step.parameters["phi"]
         # The strengths were learned from plain frequencies: smoothing would bias them.
@@ -300,7 +300,7 @@ class QualityProblem(SymmetricProblem):
         else:
             names, ridge = (INTERCEPT, *self.features.names), problem.ridge
         weights = QualityWeights(names, theta, errors, *strengths, ridge)
-        return Finished(problem.kernel(phi, theta), quality=weights)
+        return problem.kernel(phi, theta), weights
 
 
 def quality(start: Floats, problem: QualityProblem) -> Iterator[Step]:

@@ -45,7 +45,7 @@ class SymmetricProblem(Problem):
     def adapted(self, model: DPP, rng: np.random.Generator) -> SpectralDPP:
         return adapted(model.kernel, model.catalogue, self.baskets)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, step: Step) -> dict[str, Any]:
         return {"shrinkage": 0.0, "shrinkage_chosen": False}
 
 
