@@ -17,14 +17,12 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats, Ints, Seed
+from dpplearn.arrays import Bools, Floats, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError, whole_number
@@ -48,17 +46,6 @@ _CATEGORIES: Mapping[str, Any] = tomllib.loads(
 )
 CATEGORIES = {name: sum(kind[0] for kind in category["kinds"]) for name, category in _CATEGORIES.items()}
 """The categories and how many items each has."""
-
-
-@dataclass(frozen=True)
-class _Shop:
-    """A category as arrays over its groups, padded to the largest group."""
-
-    shares: Floats  # (shoppers,) of the kinds of shoppers
-    chance: Floats  # (shoppers, groups) that such a shopper wants the group
-    first_item: Ints  # (groups,) position of its first item in the catalogue
-    log_popularity: Floats  # (groups, largest) of its items, -inf beyond its last
-    matches: tuple[tuple[slice, slice, slice], ...]  # items, their matches, and all of the kind of these
 
 
 def items_by_kind(category: str) -> tuple[tuple[str, ...], ...]:
@@ -131,7 +118,7 @@ def make_registries(category: str, n: int, rng: Seed = None) -> Baskets:
     (1000, 36)
     """
     groups = items_by_kind(category)
-    registries, positions = np.nonzero(_draw(_shop(category), whole_number("n", n, 0), np.random.default_rng(rng)))
+    registries, positions = np.nonzero(_draw(category, whole_number("n", n, 0), np.random.default_rng(rng)))
     catalogue = Catalogue.of(name for group in groups for name in group)
     return Baskets.from_pairs(registries, positions, n, catalogue)
 
@@ -160,23 +147,6 @@ def _paired_kinds(category: str) -> list[list[int]]:
     return [[names.index(name) for name in pair] for pair in _find(category)["pairs"]]
 
 
-@cache
-def _shop(category: str) -> _Shop:
-    found = _find(category)
-    sizes = np.array([kind[0] for kind in found["kinds"]])
-    first_item = np.cumsum(sizes) - sizes
-    ranks = np.arange(1, sizes.max() + 1)
-    shares, odds = _shoppers(found)
-    chance = np.append(found["staple"], found["others"] / np.arange(1, len(sizes)) ** found["fall"])
-    return _Shop(
-        shares=shares,
-        chance=odds * chance / (1 - chance + odds * chance),
-        first_item=first_item,
-        log_popularity=np.where(ranks <= sizes[:, None], -POPULARITY_FALL * np.log(ranks), -np.inf),
-        matches=tuple(_match(first_item, sizes, *pair) for pair in _paired_kinds(category)),
-    )
-
-
 def _shoppers(category: Any) -> tuple[Floats, Floats]:
     """Return the share of each segment, and its factors of the odds of wanting each group."""
     tastes = category["tastes"]
@@ -190,35 +160,40 @@ def _shoppers(category: Any) -> tuple[Floats, Floats]:
     return np.array([EVERYTHING_SHARE, ONE_THING_SHARE, *[each] * len(tastes)]), odds
 
 
-def _match(first_item: Ints, sizes: Ints, group: int, other: int) -> tuple[slice, slice, slice]:
-    start, its, both = first_item[group], first_item[other], min(sizes[group], sizes[other])
-    return slice(start, start + both), slice(its, its + both), slice(its, its + sizes[other])
-
-
-def _draw(shop: _Shop, n: int, rng: np.random.Generator) -> Bools:
+def _draw(category: str, n: int, rng: np.random.Generator) -> Bools:
     """Draw the items of each of `n` shoppers, (n, n_items)."""
-    registry, group = np.nonzero(_wanted(shop, n, rng))
+    found = _find(category)
+    sizes = np.array([kind[0] for kind in found["kinds"]])
+    first_item = np.cumsum(sizes) - sizes
+    ranks = np.arange(1, sizes.max() + 1)
+    registry, group = np.nonzero(_wanted(found, n, rng))
+    log_popularity = np.where(ranks <= sizes[:, None], -POPULARITY_FALL * np.log(ranks), -np.inf)[group]
     # Sorting log-popularity plus Gumbel noise is drawing by popularity without replacement: the two largest are the
     # item taken and the one a second would be.
-    log_popularity = shop.log_popularity[group]  # (picks, largest)
-    scores = log_popularity + rng.gumbel(size=log_popularity.shape)
+    scores = log_popularity + rng.gumbel(size=log_popularity.shape)  # (picks, largest)
     best_two = np.argsort(-scores, axis=1)[:, :2]
     picked = np.isfinite(log_popularity[:, :2])  # a group of one has no second
     picked[:, 1] &= rng.random(len(group)) < SECOND_CHANCE
     pick, _ = np.nonzero(picked)
-    taken = np.zeros((n, np.isfinite(shop.log_popularity).sum()), dtype=bool)
-    taken[registry[pick], shop.first_item[group[pick]] + best_two[picked]] = True
-    for items, matches, kind in shop.matches:
-        matched = taken[:, items] & (rng.random((n, items.stop - items.start)) < MATCH_CHANCE)
-        taken[matched.any(axis=1), kind] = False  # instead of another of its kind
-        taken[:, matches] |= matched
+    taken = np.zeros((n, sizes.sum()), dtype=bool)
+    taken[registry[pick], first_item[group[pick]] + best_two[picked]] = True
+    for kind, other in _paired_kinds(category):
+        n_matches, start = min(sizes[kind], sizes[other]), first_item[other]
+        items = taken[:, first_item[kind] : first_item[kind] + n_matches]
+        matched = items & (rng.random((n, n_matches)) < MATCH_CHANCE)
+        taken[matched.any(axis=1), start : start + sizes[other]] = False  # instead of another of its kind
+        taken[:, start : start + n_matches] |= matched
     return taken
 
 
-def _wanted(shop: _Shop, n: int, rng: np.random.Generator) -> Bools:
+def _wanted(category: Any, n: int, rng: np.random.Generator) -> Bools:
     """Draw the groups that each of `n` shoppers wants, (n, groups). A shopper who wants nothing is drawn again."""
-    wanted = np.zeros((n, shop.chance.shape[1]), dtype=bool)
+    shares, odds = _shoppers(category)
+    n_groups = odds.shape[1]
+    chance = np.append(category["staple"], category["others"] / np.arange(1, n_groups) ** category["fall"])
+    chance = odds * chance / (1 - chance + odds * chance)  # (shoppers, groups)
+    wanted = np.zeros((n, n_groups), dtype=bool)
     while (empty := np.flatnonzero(~wanted.any(axis=1))).size:
-        shoppers = rng.choice(len(shop.shares), size=len(empty), p=shop.shares)
-        wanted[empty] = rng.random((len(empty), wanted.shape[1])) < shop.chance[shoppers]
+        shoppers = rng.choice(len(shares), size=len(empty), p=shares)
+        wanted[empty] = rng.random((len(empty), n_groups)) < chance[shoppers]
     return wanted

@@ -163,13 +163,16 @@ def _read_model(store: ModelStore, entry: StoreEntry, known: ServedModel | None,
     path = (store.folder / entry.file).resolve()
     if not path.is_relative_to(store.folder.resolve()) or not path.is_file():
         raise InputError(f"{path} is not a file within {store.folder}; other files are not served")
-    version = digest(path)
-    if entry.sha256 not in ("", version):
-        raise InputError(f"{path} does not match the manifest: its SHA-256 is {version}, expected {entry.sha256}")
+    version, result = entry.sha256, store.results.get(entry.slug)
+    if known is None or known.version != version:
+        version = digest(path)
+        if entry.sha256 not in ("", version):
+            raise InputError(f"{path} does not match the manifest: its SHA-256 is {version}, expected {entry.sha256}")
     entry = replace(entry, sha256=version)  # which a folder without a manifest does not record, nor the share
     found = known if known is not None and known.version == version else _load(path, entry, costs)
-    share = entry.share or max(1 - found.model.distribution.p_empty, MIN_SHARE)
-    return replace(found, entry=replace(entry, share=share), result=store.results.get(entry.slug), cache={})
+    entry = replace(entry, share=entry.share or max(1 - found.model.distribution.p_empty, MIN_SHARE))
+    same = (found.entry, found.result) == (entry, result)
+    return found if same else replace(found, entry=entry, result=result, cache={})
 
 
 def _load(path: Path, entry: StoreEntry, costs: KnownCosts) -> ServedModel:
