@@ -19,13 +19,6 @@ MAX_SCORES = 40_000_000  # that are computed for it
 MAX_STEPS, TOLERANCE = 200, 1e-6  # of EM
 
 
-def ranking_scores(distribution: SetDistribution, basket: Ints) -> Floats:
-    """Return the score of every item: P(A ∪ i)/P(A), or P(i ∈ Y given A ⊆ Y) where P(A) is zero."""
-    sets = sets_of([basket], distribution.n_items)
-    scores = distribution.next_scores(sets)[0]
-    return np.asarray(distribution.next_probabilities(sets)[0] if np.isnan(scores).any() else scores)
-
-
 def blended(distribution: SetDistribution, training: Training, basket: Ints, weight: float, candidate: Bools) -> Floats:
     """Return (1 − w) · model + w · item-to-item of every item; 0 if it is not a candidate or cannot be added."""
     model, items = both_shares(distribution, training, basket, candidate)
@@ -43,10 +36,9 @@ def top_blended(
     """Return the k candidates with the highest blended score for each set, with probabilities under the model."""
     weight = training.blend if blend == "auto" and training is not None else blend
     if training is None or isinstance(weight, bool | str) or weight is None or not 0 <= weight <= 1:
-        kept = "with" if training is not None else "without"
         raise InputError(
             "blend must be between 0 and 1 for a model with training counts, or 'auto' for one fitted with validation, "
-            f"got {blend!r} for a model {kept} training counts"
+            f"got {blend!r}"
         )
     if candidate is None:
         candidate = np.ones(distribution.n_items, bool)
@@ -63,17 +55,19 @@ def top_blended(
     return top
 
 
-def both_shares(
-    distribution: SetDistribution, training: Training, basket: Ints, candidate: Bools
-) -> tuple[Floats, Floats]:
-    """Return the scores of the model and of item-to-item, each scaled to sum to 1 over the candidates."""
-    model = np.where(candidate, ranking_scores(distribution, basket), 0)
-    model[basket] = 0
-    return _shares(model), _shares(np.where(model > 0, training.item_to_item(basket), 0))
+def both_shares(distribution: SetDistribution, training: Training, basket: Ints, candidate: Bools) -> Floats:
+    """Return the scores of the model and of item-to-item, each scaled to sum to 1 over the candidates, (2, n_items).
 
-
-def _shares(scores: Floats) -> Floats:
-    return np.asarray(scores / max(scores.sum(), np.finfo(float).tiny))
+    The score of an item is P(A ∪ i)/P(A), or P(i ∈ Y given A ⊆ Y) where P(A) is zero.
+    """
+    sets = sets_of([basket], distribution.n_items)
+    scores = distribution.next_scores(sets)[0]
+    if np.isnan(scores).any():
+        scores = distribution.next_probabilities(sets)[0]
+    scores = np.where(candidate, scores, 0)
+    scores[basket] = 0
+    both = np.array([scores, np.where(scores > 0, training.item_to_item(basket), 0)])
+    return np.asarray(both / np.maximum(both.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
 
 def blend_weight(
@@ -99,8 +93,7 @@ def blend_weight(
     for place, row in enumerate(rows.tolist()):
         basket = baskets.positions(row).astype(np.int64)
         held = int(rng.integers(len(basket)))
-        shares = both_shares(distribution, training, np.delete(basket, held), every)
-        found[place] = [each[basket[held]] for each in shares]
+        found[place] = both_shares(distribution, training, np.delete(basket, held), every)[:, basket[held]]
     possible = found.max(axis=1) > 0  # also false for NaN, of a basket that is impossible
     return _em(found[possible], baskets.weights[rows][possible]) if possible.any() else None
 
