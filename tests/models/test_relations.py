@@ -113,13 +113,10 @@ def test_a_pair_that_never_met_where_one_meeting_was_expected_is_no_substitute(k
     assert report["not_significant"]["substitutes"] >= 1
 
 
-def test_baskets_at_hand_judge_a_model_that_does_not_tell_what_it_was_learned_from() -> None:
+def test_a_model_without_training_counts_lists_all_related_items() -> None:
     model = LEARNED["dpp"](soda()).model
-    bare = dl.DPP(model.kernel, model.items)
-    assert {each.item for each in bare.substitutes("soda")} == {
-        each.item for each in model.substitutes("soda", level=None)
-    }
-    assert bare.substitutes("soda", baskets=soda()) == model.substitutes("soda")
+    every = {each.item for each in model.substitutes("soda", level=None)}
+    assert {each.item for each in dl.DPP(model.kernel, model.items).substitutes("soda")} == every
     with pytest.raises(dl.InputError, match=r"level.*2"):
         model.substitutes("soda", level=2)
 

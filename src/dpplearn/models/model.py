@@ -438,14 +438,7 @@ class SetModel:
         """P(i, j ∈ Y) divided by its value expected under independence, for all pairs; 1 on the diagonal."""
         return read_only(pair_table(self.distribution).lift)
 
-    def substitutes(
-        self,
-        item: Label,
-        k: int = 10,
-        *,
-        level: float | None = FDR_LEVEL,
-        baskets: Baskets | Iterable[Basket] | None = None,
-    ) -> list[Relation]:
+    def substitutes(self, item: Label, k: int = 10, *, level: float | None = FDR_LEVEL) -> list[Relation]:
         """Return the items that co-occur with this one less often than expected under independence.
 
         Parameters
@@ -456,8 +449,6 @@ class SetModel:
         level : float, optional
             False discovery rate of the test that the training baskets contain both items less often than expected.
             None for all items with a lift below 1. Models without training counts are not tested.
-        baskets : Baskets or list of lists, optional
-            Baskets for the test. Default: the training baskets.
 
         Returns
         -------
@@ -470,16 +461,9 @@ class SetModel:
         >>> [(each.item, round(each.lift, 2)) for each in dl.DPP.from_K([[0.5, 0.3], [0.3, 0.4]]).substitutes(0)]
         [(1, 0.55)]
         """
-        return related_items(self, item, k, above=False, level=level, baskets=baskets)
+        return related_items(self, item, k, above=False, level=level)
 
-    def complements(
-        self,
-        item: Label,
-        k: int = 10,
-        *,
-        level: float | None = FDR_LEVEL,
-        baskets: Baskets | Iterable[Basket] | None = None,
-    ) -> list[Relation]:
+    def complements(self, item: Label, k: int = 10, *, level: float | None = FDR_LEVEL) -> list[Relation]:
         """Return the items that co-occur with this one more often than expected under independence.
 
         Parameters are those of `substitutes`. In catalogues of more than 2,000 items, complements must have co-occurred
@@ -497,7 +481,7 @@ class SetModel:
         >>> [(each.item, round(each.lift, 1)) for each in model.complements("crib")]
         [('mattress', 2.4)]
         """
-        return related_items(self, item, k, above=True, level=level, baskets=baskets)
+        return related_items(self, item, k, above=True, level=level)
 
     def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
         """Return the factor by which each item of a basket changes the probability of another item.

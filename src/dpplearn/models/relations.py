@@ -7,12 +7,11 @@ little by repelling all items, and that part of the repulsion belongs to no pair
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
-from dpplearn.data.baskets import as_baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.data.pairs import Cooccurrence, Pair, PairTests, count_tests, independence_scale, significant
 from dpplearn.distributions.components import sets_of
@@ -75,15 +74,12 @@ def significant_pairs(model: SetModel, items: Ints) -> Bools:
     return np.asarray(square | square.T)
 
 
-def related_items(
-    model: SetModel, item: Label, k: int, *, above: bool, level: float | None, baskets: Any
-) -> list[Relation]:
+def related_items(model: SetModel, item: Label, k: int, *, above: bool, level: float | None) -> list[Relation]:
     """Return the k items with the lowest lift, or the highest if `above`, that are significant in the training data."""
     k, row, every = whole_number("k", k, 0), np.array([model.catalogue.position(item)]), np.arange(len(model.items))
     if not model.marginals()[row[0]] > 0:
         raise InputError(f"item {item!r} has probability zero under this model")
-    training = model.training if baskets is None else Training.of(as_baskets(baskets, model.catalogue))
-    counts = training_counts(model.distribution, training, row, every)
+    counts = training_counts(model.distribution, model.training, row, every)
     table = pair_table(model.distribution, row, every)
     columns = np.concatenate([table.lift, counts.observed, counts.expected, *counts.interval(), counts.p()])
     lift, observed, expected, low, high, p = columns
@@ -93,7 +89,7 @@ def related_items(
     if level is not None:
         chosen &= significant(np.where(every == row, 1.0, p), level, len(every) - 1)
         chosen &= ~(sign * (observed - expected) <= 0)
-    if len(lift) > MANY_ITEMS and training is not None:
+    if len(lift) > MANY_ITEMS and model.training is not None:
         order = np.minimum(order, sign * (low if above else high))
         chosen &= (order > sign) & (observed >= (MIN_COUNT_OF_MANY if above else 0))
     others = np.flatnonzero(chosen)
