@@ -88,10 +88,7 @@ def test_every_command_that_answers_says_so_and_fit_keeps_what_it_measured(tmp_p
     assert dl.load(model).learned.unseen_gain == pytest.approx(report["test"]["gain"])
     for call in (
         ("recommend", model, "item 0"),
-        ("complete", model, "item 0", "-k", 3),
-        ("explain", model, "item 1", "item 0"),
         ("describe", model),
-        ("plot", model, "lift", "-o", tmp_path / "lift.svg"),
     ):
         answer, text = both(*call)
         assert answer["caution"]

@@ -135,7 +135,7 @@ def test_pairs_too_rare_to_be_kept_may_have_met_as_often_as_those() -> None:
 KINDS = [{"a1", "a2", "a3"}, {"b1", "b2"}]
 
 
-def shop(n: int, seed: int, *, nonempty: bool = False) -> Baskets:
+def shop(n: int, seed: int) -> Baskets:
     """Two kinds, of which one item is taken, and two items that have nothing to do with anything."""
     rng = np.random.default_rng(seed)
     names = ["a1", "a2", "a3", "b1", "b2", "c", "d"]
@@ -144,7 +144,7 @@ def shop(n: int, seed: int, *, nonempty: bool = False) -> Baskets:
         wanted = np.flatnonzero(rng.random(n) < chance)
         X[wanted, rng.integers(first, last, len(wanted))] = True
     X[:, 5:] = rng.random((n, 2)) < 0.3
-    return Baskets.from_matrix(X[X.any(axis=1)] if nonempty else X, names)
+    return Baskets.from_matrix(X, names)
 
 
 def learned(baskets: Baskets, **how: object) -> DPP:
