@@ -224,10 +224,3 @@ def test_log_probabilities_far_below_the_smallest_float_are_finite() -> None:
     assert scale[0] + math.log(x[0, -1]) == pytest.approx(n * math.log(1e-12), rel=1e-9)
     assert not x[0, :-1].any()
     assert math.isfinite(log_prob[0, 0])
-
-
-def test_arrays_cannot_be_changed() -> None:
-    dpp = SpectralDPP(np.array([0.1, 0.5, 1]), rotation(3))
-    for array in (dpp.eigenvalues, dpp.eigenvectors, dpp.K):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from dpplearn import InputError
-from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers.spectra import SPECTRA, every_spectrum, exact, floats, product, rotation, transposed
 
@@ -45,14 +43,17 @@ def test_an_eigenvalue_of_one_is_legal_and_L_does_not_exist() -> None:
     assert SpectralDPP(np.array([np.nextafter(1, 0)]), np.eye(1)).L[0, 0] == pytest.approx(2**53, rel=1e-15)
 
 
-@pytest.mark.parametrize("by", [0.5, 1e-3, 1e-8])
-def test_eigenvalues_out_of_range_are_refused_with_their_distance(by: float) -> None:
+def test_eigenvalues_out_of_range_are_refused_with_their_distance() -> None:
     V = rotation(3)
-    with pytest.raises(InputError, match=rf"1.*{by:.2g}"):
-        SpectralDPP.from_K((V * [0.2, 0.5, 1 + by]) @ V.T)
-    for make in (SpectralDPP.from_K, SpectralDPP.from_L):
-        with pytest.raises(InputError, match=rf"0.*{by:.2g}"):
-            make((V * [-by, 0.5, 0.9]) @ V.T)
+    for by in (0.5, 1e-3, 1e-8):
+        with pytest.raises(InputError, match=rf"1.*{by:.2g}"):
+            SpectralDPP.from_K((V * [0.2, 0.5, 1 + by]) @ V.T)
+        for make in (SpectralDPP.from_K, SpectralDPP.from_L):
+            with pytest.raises(InputError, match=rf"0.*{by:.2g}"):
+                make((V * [-by, 0.5, 0.9]) @ V.T)
+    with pytest.raises(InputError, match=r"1e\+17"):
+        SpectralDPP.from_L(np.diag([1.0, 1e17]))
+    SpectralDPP.from_L(np.diag([1.0, 1e15]))
 
 
 @from_K_and_L
@@ -103,15 +104,8 @@ def test_errors_beyond_the_rounding_of_the_type_are_refused(make: Make, kind: ty
         SpectralDPP.from_K(K.astype(float))
 
 
-def test_an_eigenvalue_of_L_beyond_what_K_can_represent_is_refused() -> None:
-    SpectralDPP.from_L(np.diag([1.0, 1e15]))
-    with pytest.raises(InputError, match=r"1e\+17"):
-        SpectralDPP.from_L(np.diag([1.0, 1e17]))
-
-
-@pytest.mark.parametrize(
-    ("lam", "V", "values"),
-    [
+def test_an_invalid_spectrum_is_refused() -> None:
+    for lam, V, values in (
         ([-1e-12, 0.5], np.eye(2), r"-1e-12.*0\.5"),
         ([0.5, 1.25], np.eye(2), r"0\.5.*1\.25"),
         ([0.5, math.nan], np.eye(2), "nan"),
@@ -120,11 +114,9 @@ def test_an_eigenvalue_of_L_beyond_what_K_can_represent_is_refused() -> None:
         ([0.9, 0.9], np.array([[1.0, 1], [0, 0]]), None),
         ([0.9, 0.9], np.array([[1.0, 0], [0, np.nan]]), None),
         ([0.9, 0.9], np.array([[1.0, 0], [0, 1 + 1e-6]]), None),
-    ],
-)
-def test_an_invalid_spectrum_is_refused(lam: list[float], V: Floats, values: str | None) -> None:
-    with pytest.raises(InputError, match=values):
-        SpectralDPP(np.array(lam), V)
+    ):
+        with pytest.raises(InputError, match=values):
+            SpectralDPP(np.array(lam), V)
 
 
 @from_K_and_L
@@ -169,5 +161,6 @@ def test_lists_integers_and_sparse_matrices_are_taken_and_copied() -> None:
     dpp = SpectralDPP(lam, V)
     lam[0], V[0, 0] = 0.9, 7
     np.testing.assert_array_equal(dpp.K, [[0.0625, 0], [0, 0.25]])
-    with pytest.raises(FrozenInstanceError):
-        dpp.eigenvalues = lam  # type: ignore[misc]
+    for array in (dpp.eigenvalues, dpp.eigenvectors, dpp.K):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0

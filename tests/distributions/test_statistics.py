@@ -74,17 +74,29 @@ def explicit(E: Floats, n_border: int, baskets: Baskets) -> tuple[float, Floats]
 
 
 @with_and_without_border
-@pytest.mark.parametrize("sizes", [range(8), [8, 9, 16, 17], [31, 32, 33, 40], [100, 101, 110]], ids=str)
-def test_weight_logdet_and_delta_are_the_explicit_sums(border: str, sizes: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "each"),
+    [(range(8), 30), *((range(14), each) for each in (0, 1, 3, 4, 5)), ([31, 32, 40], 30), ([100, 101, 110], 9)],
+    ids=str,
+)
+def test_weight_logdet_and_delta_are_the_explicit_sums(border: str, sizes: list[int], each: int) -> None:
+    """For sizes of every loop, and numbers of sets that do and do not fill the lanes."""
     n_items = 60 if max(sizes) < 60 else 120
     kernel = kernel_of(n_items, border)
     sizes = [size for size in sizes if size in kernel.size_range]
-    baskets = random_baskets(n_items, sizes, each=30)
+    baskets = random_baskets(n_items, sizes, each)
     stats = statistics(kernel, baskets)
     logdet, delta = explicit(kernel.bordered.matrix, kernel.bordered.n_border, baskets)
     assert stats.weight == pytest.approx(baskets.weights.sum(), rel=1e-14)
     assert stats.logdet == pytest.approx(logdet, rel=1e-12)
-    np.testing.assert_allclose(stats.delta, delta, rtol=0, atol=1e-11 * np.abs(delta).max())
+    atol = 1e-11 * np.abs(delta).max(initial=1)
+    np.testing.assert_allclose(stats.delta, delta, rtol=0, atol=atol)
+    if not kernel.bordered.n_border:
+        logdet_under_L, delta_under_L = sums_under_L(kernel.L, baskets)
+        assert logdet_under_L == pytest.approx(logdet, rel=1e-12)
+        assert logdet_of(kernel.L, baskets) == pytest.approx(logdet_under_L, rel=1e-14)
+        np.testing.assert_allclose(delta_under_L, delta, rtol=0, atol=atol)
+        np.testing.assert_array_equal(delta_under_L, delta_under_L.T)
 
 
 @every_spectrum
@@ -132,8 +144,7 @@ def test_the_gradient_in_K_is_the_mean_inverse_of_K_minus_the_outside(spectrum: 
 
 
 @every_spectrum
-def test_the_posterior_is_the_enumerated_e_step_and_the_gradient_of_the_rotations(spectrum: str) -> None:
-    """Turning V turns K, so the derivative is that in K, G_ab in the eigenbasis, times λ_b − λ_a."""
+def test_the_posterior_is_the_enumerated_e_step(spectrum: str) -> None:
     truth = exact(spectrum)
     kernel, lam, V = truth.kernel, truth.kernel.eigenvalues, truth.kernel.eigenvectors
     joint = oracle.joint_with_elementary(V, lam)
@@ -142,9 +153,6 @@ def test_the_posterior_is_the_enumerated_e_step_and_the_gradient_of_the_rotation
             T = e_step(kernel, statistics(kernel, Baskets.from_lists([Y], n_items=6)))
             marginals = oracle.item_marginals(oracle.posterior(joint, Y))
             np.testing.assert_allclose(T.diagonal(), marginals, atol=atol)
-            if not rare:
-                expected = (V.T @ floats(eliminated(minus_outside(truth.K, Y))[1]) @ V) * (lam - lam[:, None])
-                np.testing.assert_allclose(T - T.T, expected, atol=1e-11 * max(np.abs(expected).max(), 1))
 
 
 @with_and_without_border
@@ -221,22 +229,6 @@ def test_a_kernel_and_baskets_of_different_sizes_are_an_error() -> None:
 def definite_L(n_items: int, seed: int = 0) -> Floats:
     X = np.random.default_rng(seed).standard_normal((n_items, 2 * n_items))
     return X @ X.T / n_items
-
-
-def assert_sums(L: Floats, baskets: Baskets) -> None:
-    """Both passes against explicit determinants and inverses, and against each other."""
-    logdet, delta = sums_under_L(L, baskets)
-    expected_logdet, expected_delta = explicit(L, 0, baskets)
-    assert logdet == pytest.approx(expected_logdet, rel=1e-12, abs=1e-12)
-    assert logdet_of(L, baskets) == pytest.approx(logdet, rel=1e-14, abs=1e-14)
-    np.testing.assert_allclose(delta, expected_delta, rtol=0, atol=1e-12 * np.abs(expected_delta).max(initial=1))
-    np.testing.assert_array_equal(delta, delta.T)
-
-
-def test_sums_under_L_are_the_explicit_sums_for_every_size_and_number_of_sets() -> None:
-    for each in (0, 1, 3, 4, 5, 9):
-        assert_sums(definite_L(20), random_baskets(20, list(range(14)), each))
-    assert_sums(definite_L(105), random_baskets(105, list(range(103)), each=2))
 
 
 @pytest.mark.parametrize("k", EACH_PATH)

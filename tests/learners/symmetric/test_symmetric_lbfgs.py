@@ -12,7 +12,6 @@ from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.symmetric.factor import (
     factor_likelihood,
-    with_empty_probability,
 )
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from helpers.problems import random_kernel, sampled, shopping
@@ -20,17 +19,6 @@ from helpers.problems import random_kernel, sampled, shopping
 fit_dpp = partial(dl.fit_dpp, shrinkage=0)
 
 KERNEL = SpectralDPP(np.array([0.05, 0.1, 0.2, 0.3]), random_kernel(np.random.default_rng(0), 4).eigenvectors)
-
-
-def test_the_empty_set_starts_with_the_share_of_the_data_and_no_eigenvalue_is_lowered() -> None:
-    """Only the largest eigenvalue is raised, to no more than 1 − 1e-5."""
-    assert np.prod(1 - KERNEL.eigenvalues) == pytest.approx(0.4788)
-    for n_empty, expected in ((0, 0.95 * 0.9 * 0.8 * 1e-5), (1, 0.1), (4, 0.4), (9, 0.4788)):
-        baskets = Baskets.from_lists([[]] * n_empty + [[row % 4] for row in range(10 - n_empty)], n_items=4)
-        found = with_empty_probability(KERNEL, baskets)
-        assert np.prod(1 - found.eigenvalues) == pytest.approx(expected, rel=1e-10)
-        np.testing.assert_array_equal(found.eigenvalues[:3], KERNEL.eigenvalues[:3])
-        np.testing.assert_array_equal(found.eigenvectors, KERNEL.eigenvectors)
 
 
 @pytest.mark.parametrize(("seed", "init"), [(0, "moments"), (6, "moments"), (6, "wishart")])
