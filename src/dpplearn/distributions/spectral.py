@@ -21,15 +21,7 @@ import numpy.typing as npt
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.compiled import loops, worth_loading
-from dpplearn.distributions.components import (
-    Best,
-    Components,
-    NextItems,
-    Similarity,
-    TopQuery,
-    batches,
-    float_array,
-)
+from dpplearn.distributions.components import Best, Components, NextItems, Similarity, TopQuery, batches, float_array
 from dpplearn.distributions.determinants import (
     SMALL_PIVOT,
     SetMinors,

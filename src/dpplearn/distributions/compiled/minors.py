@@ -38,14 +38,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dpplearn.data import blocks
-from dpplearn.distributions.compiled.signatures import (
-    GROUPS,
-    ITEMS,
-    MATRIX,
-    NUMBERS,
-    OUT_MATRIX,
-    OUT_NUMBERS,
-)
+from dpplearn.distributions.compiled.signatures import GROUPS, ITEMS, MATRIX, NUMBERS, OUT_MATRIX, OUT_NUMBERS
 
 LANES = 4
 # numba compiles again when this file changes, but not when a constant of another file does.

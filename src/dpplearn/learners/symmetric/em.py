@@ -15,13 +15,7 @@ from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.distributions.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import CAP, prepared
-from dpplearn.learners.symmetric.problem import (
-    SymmetricProblem,
-    climb,
-    gradient_in_K,
-    line_search,
-    step_sizes,
-)
+from dpplearn.learners.symmetric.problem import SymmetricProblem, climb, gradient_in_K, line_search, step_sizes
 
 LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
