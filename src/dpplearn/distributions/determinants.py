@@ -237,20 +237,20 @@ def checked_eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats, floa
     values, vectors = eigh_apart((matrix + matrix.T) / 2)
     if values.min() < -rounding * size:
         raise InputError(f"{name} is not positive semidefinite: an eigenvalue is below 0 by {-values.min():.3g}")
-    values[values <= 4 * len(values) * EPSILON * size] = 0  # rounding errors of a decomposition
+    values[values <= decomposition_error(len(values)) * size] = 0
     return values, vectors, rounding
 
 
-def with_ones(lam: Floats) -> Floats:
-    """Return eigenvalues of K with those within rounding of 1 set to 1."""
-    return np.where(lam >= 1 - 4 * len(lam) * EPSILON, 1, lam)
+def decomposition_error(n: int) -> float:
+    """Return a bound of the rounding errors of eigenvalues and singular values, relative to the largest."""
+    return 4 * n * EPSILON
 
 
 def svd_apart(B: Floats) -> tuple[Floats, Floats]:
     """Return as many singular values as rows, and left singular vectors; zero rows are separated as in `eigh_apart`."""
     coupled = np.asarray(B.any(axis=1))
     U, singular, _ = np.linalg.svd(B[coupled], full_matrices=True)
-    singular[singular <= 4 * len(B) * EPSILON * singular.max(initial=0)] = 0  # rounding errors of a decomposition
+    singular[singular <= decomposition_error(len(B)) * singular.max(initial=0)] = 0
     return _with_apart(coupled, np.zeros(len(B)), np.pad(singular, (0, len(U) - len(singular))), U)
 
 

@@ -26,7 +26,7 @@ from dpplearn.utils.threads import one_blas_thread, pool, thread_count
 
 WORK_WORTH_A_THREAD = 300_000  # in nanoseconds, about; below, handing over costs more than it saves
 GENERAL = 8  # cost of a minor that is not symmetric, as a multiple of `Blocks.work`
-NO_NUMBERS, NO_DELTA = np.empty(0), np.empty((0, 0))  # for results that a pass does not want
+NO_DELTA = np.empty((0, 0))  # of a pass that does not want it
 
 Part = TypeVar("Part")
 Limit = Callable[[int, Any], Any]  # from the numbers of all items and of a set's to the smallest pivot allowed

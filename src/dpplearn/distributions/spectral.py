@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
 from dpplearn.data.baskets import Baskets
+from dpplearn.distributions import sampling, sizes
 from dpplearn.distributions.compiled import loops, worth_loading
 from dpplearn.distributions.components import Best, Components, NextItems, Similarity, TopQuery, batches, float_array
 from dpplearn.distributions.determinants import (
@@ -27,27 +28,18 @@ from dpplearn.distributions.determinants import (
     SetMinors,
     adjoin_rows,
     checked_eigh,
+    decomposition_error,
     log_gram,
     orthonormalised,
     singular_values,
     split_space,
     svd_apart,
     symmetric_product,
-    with_ones,
     zero_pivot,
 )
 from dpplearn.distributions.interaction import similarity_of
 from dpplearn.distributions.minors import symmetric_sums
 from dpplearn.distributions.ranking import top_compiled
-from dpplearn.distributions.sampling import (
-    choice_given_size,
-    choose,
-    choose_at_least_one,
-    choose_k,
-    inclusion_table,
-    log_size_table,
-)
-from dpplearn.distributions.sizes import tilt_to_size
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
 from dpplearn.utils.threads import map_over_threads
@@ -106,7 +98,7 @@ class SpectralDPP(Components):
         if lam[-1] > 1 + rounding:
             above = f"{lam[-1] - 1:.3g}"
             raise InputError(f"the largest eigenvalue of K is above 1 by {above}; if this matrix is L, use from_L")
-        return cls(with_ones(lam), V)
+        return cls(np.where(lam >= 1 - decomposition_error(len(lam)), 1, lam), V)
 
     @classmethod
     def from_L(cls, L: npt.ArrayLike) -> SpectralDPP:
@@ -140,7 +132,7 @@ class SpectralDPP(Components):
             F = np.asarray(np.linalg.qr(F.T, mode="r")).T
         singular, V = svd_apart(F)
         if n_ones is None:
-            n_ones = int(np.count_nonzero(with_ones(singular**2) == 1))
+            n_ones = int(np.count_nonzero(singular**2 >= 1 - decomposition_error(len(F))))
         lam = np.minimum(singular**2, np.nextafter(1, 0))
         lam[np.argsort(-singular, kind="stable")[:n_ones]] = 1
         return cls(lam, V)
@@ -427,11 +419,11 @@ class SpectralDPP(Components):
 
     def log_sizes(self) -> Floats:
         """Return log P(|Y| = k) for k = 0..n, (1, n + 1)."""
-        return log_size_table(self.eigenvalues, self.n_items)[-1:]
+        return sampling.log_size_table(self.eigenvalues, self.n_items)[-1:]
 
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
         """Return log P(|Y| = k), (1,), and P(i ∈ Y | |Y| = k), (1, n), which is 0 if the size is impossible."""
-        log_size, chosen = choice_given_size(self.eigenvalues, k)
+        log_size, chosen = sampling.choice_given_size(self.eigenvalues, k)
         return np.array([log_size]), (chosen @ self._squared_eigenvectors)[None]
 
     def with_mean_size(self, k: int) -> SpectralDPP:
@@ -440,7 +432,7 @@ class SpectralDPP(Components):
         free = ~self.at_one & (self.eigenvalues > 0)
         lam, wanted = self.eigenvalues.copy(), k - certain
         if 0 < wanted < np.count_nonzero(free):
-            odds = tilt_to_size(self.odds[free], wanted) * self.odds[free]
+            odds = sizes.tilt_to_size(self.odds[free], wanted) * self.odds[free]
             lam[free] = odds / (1 + odds)
         else:
             lam[free] = float(wanted > 0)
@@ -455,13 +447,13 @@ class SpectralDPP(Components):
         """
         draw_eigenvectors: Callable[[int, np.random.Generator], tuple[Ints, Ints]]
         if k is not None:
-            draw_eigenvectors = partial(choose_k, inclusion_table(self.eigenvalues, k))
+            draw_eigenvectors = partial(sampling.choose_k, sampling.inclusion_table(self.eigenvalues, k))
         elif nonempty:
             if not self.rank:
                 raise InputError("under this model every set is empty, so there is no nonempty set to draw")
-            draw_eigenvectors = partial(choose_at_least_one, self.eigenvalues)
+            draw_eigenvectors = partial(sampling.choose_at_least_one, self.eigenvalues)
         else:
-            draw_eigenvectors = partial(choose, self.eigenvalues)
+            draw_eigenvectors = partial(sampling.choose, self.eigenvalues)
         draw_items, n = loops("sampling").draw_items, len(which)
         seeds = np.random.default_rng(rng).integers(2**63, size=-(-n // DRAWS_PER_STREAM))
 

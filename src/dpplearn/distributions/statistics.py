@@ -18,15 +18,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.determinants import SetMinors, zero_pivot
-from dpplearn.distributions.minors import (
-    NO_DELTA,
-    NO_NUMBERS,
-    Share,
-    minors_of,
-    over_threads,
-    symmetric_sums,
-    weighted_sum,
-)
+from dpplearn.distributions.minors import NO_DELTA, Share, minors_of, over_threads, symmetric_sums, weighted_sum
 from dpplearn.utils.threads import thread_count
 
 if TYPE_CHECKING:
@@ -242,7 +234,7 @@ def _segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int
 
     def part(share: Share) -> SegmentSums:
         counts, shares = np.zeros((n, m)), np.zeros(m)
-        log_sum = _segments(log_odds, bias, baskets, counts, shares, NO_NUMBERS, share)
+        log_sum = _segments(log_odds, bias, baskets, counts, shares, np.empty(0), share)
         return SegmentSums(log_sum, shares, counts.T)
 
     return reduce(add, over_threads(part, SEGMENT * len(baskets) * m, threads, with_blas=False))
@@ -251,7 +243,7 @@ def _segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int
 def log_segments(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None = None) -> Floats:
     """Return log Σ_c exp(bias_c + log_odds_c·x_Y) of every basket."""
     each = np.empty(len(baskets))
-    part = partial(_segments, log_odds, bias, baskets, NO_DELTA, NO_NUMBERS, each)
+    part = partial(_segments, log_odds, bias, baskets, NO_DELTA, np.empty(0), each)
     over_threads(part, SEGMENT * len(baskets) * len(bias), threads, with_blas=False)
     return each
 

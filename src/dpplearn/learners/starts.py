@@ -10,7 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.distributions.determinants import eigh_apart
+from dpplearn.distributions.determinants import decomposition_error, eigh_apart
 from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.utils.text import count
@@ -53,7 +53,7 @@ def moments_kernel(baskets: AnyBaskets) -> SpectralDPP:
     np.fill_diagonal(K, item)
     kernel = nearest_kernel(K, most=CAP)
     lam, V = kernel.eigenvalues.copy(), kernel.eigenvectors
-    lam[lam <= 4 * len(lam) * np.finfo(float).eps] = 0
+    lam[lam <= decomposition_error(len(lam))] = 0
     missing = baskets.totals.largest - np.count_nonzero(lam)
     if missing > 0:
         of_occurring = (V[item > 0] != 0).any(axis=0)  # those of other items would not make room for the largest basket

@@ -133,14 +133,9 @@ def climb(
         yield Step(partial(kernel_of, at), value, step_size, evaluations)
         for number, (tried, candidate) in enumerate(candidates(at, *known), 1):
             new, *known_there = evaluate(candidate)
-            if not has_fallen(new, value):
+            if new >= value - ROUNDING * max(1.0, abs(value)):
                 at, value, known = candidate, new, known_there
                 step_size, evaluations = tried, number
                 break
         else:
             return
-
-
-def has_fallen(after: float, before: float) -> bool:
-    """Return whether the log-likelihood fell by more than the rounding of a step at the optimum."""
-    return not after >= before - ROUNDING * max(1.0, abs(before))
