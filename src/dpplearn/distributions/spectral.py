@@ -42,11 +42,9 @@ from dpplearn.distributions.minors import symmetric_sums
 from dpplearn.distributions.ranking import top_compiled
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
-from dpplearn.utils.threads import map_over_threads
 
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
-DRAWS_PER_STREAM = 32  # draws with one random stream: fixed, so that draws do not depend on the number of threads
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -454,18 +452,15 @@ class SpectralDPP(Components):
             draw_eigenvectors = partial(sampling.choose_at_least_one, self.eigenvalues)
         else:
             draw_eigenvectors = partial(sampling.choose, self.eigenvalues)
-        draw_items, n = loops("sampling").draw_items, len(which)
-        seeds = np.random.default_rng(rng).integers(2**63, size=-(-n // DRAWS_PER_STREAM))
 
-        def block(number: int) -> list[Ints]:
-            stream = np.random.default_rng(int(seeds[number]))
-            draws = min(DRAWS_PER_STREAM, n - number * DRAWS_PER_STREAM)
-            chosen, offsets = draw_eigenvectors(draws, stream)
+        def some(rows: slice, stream: np.random.Generator) -> list[Ints]:
+            chosen, offsets = draw_eigenvectors(rows.stop - rows.start, stream)
             items = np.empty(len(chosen), dtype=np.int64)
-            draw_items(self.eigenvectors, self._squared_eigenvectors, chosen, offsets, stream, items)
+            given = (self.eigenvectors, self._squared_eigenvectors, chosen, offsets, stream, items)
+            loops("sampling").draw_items(*given)
             return [np.sort(items[start:stop]) for start, stop in pairwise(offsets)]
 
-        return [drawn for part in map_over_threads(block, range(len(seeds)), threads) for drawn in part]
+        return sampling.in_streams(some, len(which), np.random.default_rng(rng), threads)
 
     def take(self, which: Ints) -> SpectralDPP:
         """Return the components `which`; there is one, number 0."""
