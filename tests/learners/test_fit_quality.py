@@ -55,6 +55,8 @@ def test_half_a_basket_more_with_and_without_each_item_leaves_none_impossible() 
     without = fit(data, similarity="uniform", smooth=False)
     assert without.model.marginals()[-1] == 0
     assert without.quality.names == tuple(ITEMS)
+    of_nothing = fit(Baskets.from_lists([[], []], items=ITEMS), similarity="uniform")
+    np.testing.assert_allclose(of_nothing.model.marginals(), 0.5 / 3, atol=1e-7)
 
 
 def test_one_similarity_is_taken_as_it_is() -> None:

@@ -202,10 +202,9 @@ class QualityProblem(SymmetricProblem):
 
     @cached_property
     def F(self) -> Floats:
-        """The features of every item, a constant first, (n_items, n_weights)."""
-        if self.features is None:
-            return np.eye(self.baskets.n_items)[:, self.items]
-        return np.column_stack([np.ones(self.baskets.n_items), self.features.matrix])
+        """The features of the items that are learned, a constant first, (n_learned, n_weights)."""
+        n = len(self.items)
+        return np.eye(n) if self.features is None else np.column_stack([np.ones(n), self.features.matrix])
 
     @cached_property
     def number(self) -> float:
@@ -224,9 +223,9 @@ class QualityProblem(SymmetricProblem):
         m = (m * n + SMOOTHING) / (n + 2 * SMOOTHING) if self.smoothed else np.minimum(m, 1 - BORDER)
         m = m[self.items] / (min(float(m.sum()), 1.0) if self.nonempty else 1.0)  # nonempty sets have at least one item
         penalty = np.full(self.F.shape[1], 0.0 if self.features is None else (self.ridge or 0.0) / n)
-        penalty[0] = 0  # of the constant
+        penalty[:1] = 0  # of the constant
         S = self.blend.matrix(phi)[np.ix_(self.items, self.items)]
-        return Target(S, m, self.F[self.items], penalty, self.nonempty)
+        return Target(S, m, self.F, penalty, self.nonempty)
 
     def profile(self, phi: Floats, theta: Floats | None = None) -> Profile:
         """Return the best weights, found from θ. By the envelope theorem, their own change has no effect."""
@@ -253,7 +252,7 @@ class QualityProblem(SymmetricProblem):
     def kernel(self, phi: Floats, theta: Floats) -> SpectralDPP:
         """Return L = D S D; items that are not learned are in no set."""
         d = np.zeros(self.baskets.n_items)
-        d[self.items] = np.exp(self.F[self.items] @ theta / 2)
+        d[self.items] = np.exp(self.F @ theta / 2)
         return SpectralDPP.from_L(d[:, None] * self.blend.matrix(phi) * d)
 
     def with_ridge(self, phi: Floats) -> QualityProblem:
@@ -309,6 +308,10 @@ def quality(start: Floats, problem: QualityProblem) -> Iterator[Step]:
 
     problem = problem.with_ridge(np.zeros(len(start)))
     seen = [problem.profile(start)]
+    if seen[0].value == -np.inf:
+        raise InputError(
+            "a basket has items that are exactly alike; pass similarity={'name': ...} to learn its strength"
+        )
     ends = [0]  # where in `seen` each step ends: at the point that L-BFGS-B evaluated last
 
     def negative(phi: Floats) -> tuple[float, Floats]:
