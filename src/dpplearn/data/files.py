@@ -28,6 +28,7 @@ ENDINGS = {
     ".dat": "lines",
 }
 TABLES = [ending for ending, format in ENDINGS.items() if format != "lines"]
+ENDED = ", ".join(TABLES)
 FORMATS = ("auto", "csv", "parquet", "json", "lines")
 DELIMITERS = (",", "\t", ";", "|")
 CHUNK_CHARACTERS = 1 << 20
@@ -43,32 +44,27 @@ def find_files(source: Paths, output: Path | None = None) -> list[str]:
     found: dict[str, str] = {}
     for each in [source] if isinstance(source, str | PathLike) else source:
         path = fspath(each)
-        for file in _in_folder(path, output) if os.path.isdir(path) else _matching(path):
+        if os.path.isdir(path):
+            files = _tables_in(path, output)
+        else:
+            files = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+        if not files:
+            raise InputError(f"no file is called {path} or matches it as a pattern; in a folder, tables end in {ENDED}")
+        for file in files:
+            if not os.path.isfile(file) or not os.path.getsize(file):  # a pipe cannot be read twice
+                raise InputError(f"{file} is empty or not a regular file")
             found.setdefault(os.path.realpath(file), file)
     if not found:
         raise InputError("no input is named; name files, folders, or patterns such as orders/*.parquet")
     return list(found.values())
 
 
-def _matching(pattern: str) -> list[str]:
-    paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
-    if not paths:
-        raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
-    for path in paths:
-        if not os.path.isfile(path) or not os.path.getsize(path):  # a pipe cannot be read twice
-            raise InputError(f"{path} is empty or not a regular file")
-    return paths
-
-
-def _in_folder(folder: str, output: Path | None) -> list[str]:
-    ours = None if output is None else os.path.realpath(output)
-    found = []
-    for where, below, files in os.walk(folder):
-        below[:] = [name for name in below if not name.startswith(".") and os.path.realpath(Path(where, name)) != ours]
-        found += [str(Path(where, name)) for name in files if _ending(name) in TABLES and not name.startswith(".")]
-    if not found:
-        raise InputError(f"no file in the folder {folder} ends in {', '.join(TABLES)} (or in .gz after that)")
-    return [file for path in sorted(found) for file in _matching(path)]
+def _tables_in(folder: str, output: Path | None) -> list[str]:
+    files = glob.glob(os.path.join(glob.escape(folder), "**", "*"), recursive=True)
+    tables = [file for file in sorted(files) if _ending(file) in TABLES and not os.path.isdir(file)]
+    if output is None:
+        return tables
+    return [file for file in tables if not Path(file).resolve().is_relative_to(output.resolve())]
 
 
 def _ending(path: str) -> str:
@@ -77,16 +73,12 @@ def _ending(path: str) -> str:
 
 def format_of(path: str, format: str = "auto") -> str:
     """Return the format of a file: the one given, or the one of its ending."""
-    if format not in FORMATS:
-        raise InputError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     found = ENDINGS.get(_ending(path)) if format == "auto" else format
-    if found is None:
+    if found is None or format not in FORMATS:
         raise InputError(
-            f"the ending of {path} does not determine its format; pass format= (--format) csv, parquet or json for a "
+            f"format {format!r} does not say how to read {path}; pass format= (--format) csv, parquet or json for a "
             "table, lines for one basket per line"
         )
-    if found == "parquet" and path.endswith(".gz"):
-        raise InputError(f"{path} is compressed; expected a Parquet file, which has its own compression")
     return found
 
 
@@ -154,7 +146,7 @@ def read_lines(paths: Sequence[str]) -> list[list[str]]:
 
 def read_items(path: str | PathLike[str]) -> list[str]:
     """Return the items of a file with one item per line. Blanks around items and empty lines are ignored."""
-    items = [line.strip() for file in _matching(fspath(path)) for line in lines_of(file) if line.strip()]
+    items = [line.strip() for file in find_files(path) for line in lines_of(file) if line.strip()]
     if not items:
         raise InputError(f"{path} names no item; expected one per line")
     return items

@@ -306,17 +306,14 @@ class Transactions:
 
     def refuse_bad_rows(self) -> None:
         """Raise an error if some rows cannot be used, or if there are none."""
-        if not self.rejects and self.n_rows:
-            return
-        if not self.rejects:
+        for first in self.rejects[:1]:
+            place = "".join(f", first in line {row.line} of {row.file} ({row.text!r})" for row in first.examples[:1])
+            raise InputError(
+                f"{self.n_rejected:,} of {count(self.n_rows + self.n_rejected, 'row')} cannot be used: {first.reason}"
+                f"{place}; fix the rows, or leave them out with on_bad_rows='skip'"
+            )
+        if not self.n_rows:
             raise InputError(f"{self.source} has no rows; expected one row per item of a basket")
-        first = self.rejects[0]
-        file, line, text = first.examples[0] if first.examples else BadRow(self.source, 0, "")
-        what = f"{self.n_rejected:,} of {count(self.n_rows + self.n_rejected, 'row')}"
-        raise InputError(
-            f"{what} cannot be used: {first.reason}, first in line {line} of {file} ({text!r}); fix the rows, or leave "
-            "them out with on_bad_rows='skip'"
-        )
 
     def _load(self, groups: Sequence[_Group]) -> None:
         """Create the table of all rows, and a view of those that can be used."""
@@ -401,16 +398,14 @@ class Transactions:
                     f"basket {basket!r} of {self.source} has weights from {low:g} to {high:g} in column "
                     f"{used['weight']!r}; the weight must be the same in all rows of a basket"
                 )
-            item = "CAST(item AS BIGINT)" if self.integer_items else "item"
-            run(f"""
-                CREATE OR REPLACE TEMP TABLE items AS SELECT item, {item} AS label,
-                row_number() OVER (ORDER BY label) - 1 AS position FROM (SELECT DISTINCT item FROM {self.name})
-            """)
+            label = "CAST(item AS BIGINT)" if self.integer_items else "item"
+            labels = run(f"SELECT DISTINCT {label} AS label FROM {self.name} ORDER BY label").fetchall()
+            catalogue = Catalogue.of(label for (label,) in labels)
+            self._register_labels(catalogue)
             pairs = run(f"""
-                SELECT number, position FROM {self.name} JOIN baskets USING (basket) JOIN items USING (item)
+                SELECT number, position FROM {self.name} JOIN baskets USING (basket) JOIN labels USING (item)
                 ORDER BY 1, 2
             """).fetchnumpy()
-            labels = run("SELECT label FROM items ORDER BY position").fetchall()
             columns = run("""
                 SELECT basket, weight, make_timestamp(epoch_us(time)) AS time FROM baskets ORDER BY number
             """).fetchnumpy()
@@ -418,7 +413,7 @@ class Transactions:
             np.asarray(pairs["number"]),
             np.asarray(pairs["position"]),
             len(columns["basket"]),
-            Catalogue.of(label for (label,) in labels),
+            catalogue,
             np.asarray(columns["weight"]) if "weight" in used else None,
             np.asarray(columns["basket"]),
             np.asarray(columns["time"]).astype("datetime64[us]") if "time" in used else None,
@@ -448,11 +443,8 @@ class Transactions:
         return self.connection.execute(query).fetchall()
 
     def _register_labels(self, catalogue: Catalogue) -> None:
-        labels = list(map(str, catalogue.labels))
-        self.connection.execute(
-            "CREATE OR REPLACE TEMP TABLE labels AS SELECT unnest(?) AS item, unnest(?) AS position",
-            [labels, list(range(len(labels)))],
-        )
+        labels = np.array(list(map(str, catalogue.labels)), dtype=object)
+        self.connection.register("labels", {"item": labels, "position": np.arange(len(labels))})
 
     def iter_baskets(self, catalogue: Catalogue, batch_size: int) -> Iterator[Baskets]:
         """Yield the baskets in the order of their identifiers, some at a time. Weights are not read.
