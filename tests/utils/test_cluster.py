@@ -145,7 +145,7 @@ def test_without_dask_or_a_scheduler_there_is_an_error_before_work_starts(
     for wrong in ("local:", "local:0", "local:many", "local:2000", "scheduler:8786", "tcp://scheduler", "ftp://host:1"):
         with pytest.raises(InputError, match=rf"cluster.*{wrong}"):
             read_parts(files, cluster=wrong)
-    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setitem(sys.modules, "distributed.utils", None)
     with pytest.raises(InputError, match=r"'dpplearn\[cluster\]'"):
         read_parts(files, cluster="local:1")
 

@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 # Usual names of columns, in lower case and without punctuation. The first that a table has is used.
 USUAL_NAMES = {
     "basket": "basket basketid order orderid orderno ordernumber invoice invoiceid invoiceno transaction transactionid "
-    "receipt receiptid cart cartid session sessionid registry registryid playlist playlistid user userid",
-    "item": "item itemid itemname sku product productid productname stockcode article articleid track trackid movieid",
+    "receipt receiptid cart cartid session sessionid registry registryid playlist playlistid user userid".split(),
+    "item": "item itemid itemname sku product productid productname stockcode article articleid track trackid "
+    "movieid".split(),
 }
 ROLES = ("basket", "item", "category", "weight", "time")
 INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -93,7 +94,12 @@ class Columns:
     def resolve(self, names: Iterable[str]) -> Columns:
         """Return the columns with names from a table in place of None and "auto"."""
         there = [name.strip() for name in names]
-        found = {role: getattr(self, role) or _usual_name(role, there) for role in USUAL_NAMES}
+        plain = {"".join(filter(str.isalnum, name.lower())): name for name in reversed(there)}
+        plain |= {name: name for name in there}  # a name as it stands comes first
+        found = {
+            role: getattr(self, role) or next((plain[usual] for usual in usual_names if usual in plain), None)
+            for role, usual_names in USUAL_NAMES.items()
+        }
         category = self.category
         if category == "auto":
             category = "category" if "category" in there else None
@@ -610,13 +616,6 @@ def parquet_names(connection: DuckDBPyConnection, path: str) -> tuple[str, ...]:
             names.append(name)
         within = max(within - 1, 0) + (n_children or 0)
     return tuple(names)
-
-
-def _usual_name(role: str, names: Sequence[str]) -> str | None:
-    if role in names:
-        return role
-    plain = {"".join(filter(str.isalnum, name.lower())): name for name in reversed(names)}
-    return next((plain[usual] for usual in USUAL_NAMES[role].split() if usual in plain), None)
 
 
 # Rows that are not rows at all.

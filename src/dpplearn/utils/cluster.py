@@ -32,7 +32,6 @@ PATIENCE = 5.0  # seconds until a scheduler must answer and have a worker
 STARTING = 60.0  # seconds until local worker processes must be ready
 WITHOUT_WORKERS = 60.0  # seconds to wait for a new worker if all are lost
 SAME_EVERYWHERE = ("python", "dpplearn", "numpy", "scipy", "numba", "distributed")
-LOGS = ("distributed", "distributed.client", "distributed.gc")  # loggers whose level Dask sets
 CONFIG = {
     "distributed.admin.large-graph-warning-threshold": "10GB",  # kernels are sent with the tasks
     "distributed.deploy.lost-worker-timeout": f"{STARTING}s",  # until a worker that ended must be back
@@ -162,18 +161,11 @@ def _settings() -> Iterator[None]:
     """Configure Dask and silence its logs: errors report lost workers."""
     try:
         import dask
-        import distributed  # noqa: F401
+        from distributed.utils import silence_logging_cmgr
     except ImportError:
         raise InputError("a cluster needs Dask; install it with pip install 'dpplearn[cluster]'") from None
-    before = [(log, log.level) for log in map(logging.getLogger, LOGS)]
-    try:
-        for log, _ in before:
-            log.setLevel(logging.CRITICAL)
-        with dask.config.set(CONFIG):
-            yield
-    finally:
-        for log, level in before:
-            log.setLevel(level)
+    with silence_logging_cmgr(logging.CRITICAL), dask.config.set(CONFIG):
+        yield
 
 
 @contextmanager
