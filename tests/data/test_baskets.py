@@ -32,14 +32,6 @@ def test_lists_of_names_come_back_as_sets_over_the_sorted_names(lists: Lists) ->
     assert Baskets.from_lists([[2, 0]]).items == (0, 1, 2)  # all integers up to the largest
 
 
-@given(label_lists(strategies.integers), seeds)
-def test_integers_are_labels_where_the_items_are_integers(lists: Lists, seed: int) -> None:
-    items = np.random.default_rng(seed).permutation(sorted({item for basket in lists for item in basket})).tolist()
-    baskets = Baskets.from_lists(lists, items=items)
-    assert baskets.items == tuple(items)
-    assert [set(basket) for basket in baskets] == [set(basket) for basket in lists]
-
-
 def test_a_basket_may_be_any_iterable() -> None:
     given_as = [(1, 0), {0}, np.array([1]), range(2), (item for item in [0]), {1: "x"}]
     assert list(Baskets.from_lists(given_as)) == [(0, 1), (0,), (1,), (0, 1), (0,), (1,)]
@@ -112,7 +104,19 @@ def test_invalid_matrices_are_rejected(matrix: Any, value: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "weights", [[1, -0.5], [float("nan"), 1], [1, None], [1, pd.NA], [1, "heavy"], [1, 10**400], [1], [[1, 1]], 3.0]
+    "weights",
+    [
+        [1, -0.5],
+        [float("nan"), 1],
+        [1, None],
+        [1, pd.NA],
+        [1, "heavy"],
+        [1, 10**400],
+        [1e308, 1e308],
+        [1],
+        [[1, 1]],
+        3.0,
+    ],
 )
 def test_weights_must_be_one_finite_non_negative_number_per_basket(weights: Any) -> None:
     with pytest.raises(InputError):
@@ -323,26 +327,12 @@ def test_parts_are_concatenated_in_order_and_matched_by_label() -> None:
     assert plain(Baskets.together(reordered)) == (("a", "b"), [["a"], ["a"]], [1, 1])
 
 
-def test_parts_of_numbered_items_come_together_over_the_larger_number_and_not_with_names() -> None:
-    first, second = Baskets.from_lists([[0, 1]], n_items=3), Baskets.from_lists([[4], [1]], n_items=6)
-    assert plain(Baskets.together([first, second])) == (tuple(range(6)), [[0, 1], [4], [1]], [1, 1, 1])
-    labelled = Baskets.from_lists([[70]], items=[70, 1])
+def test_integers_and_names_are_not_put_together() -> None:
+    first, labelled = Baskets.from_lists([[0, 1]], n_items=3), Baskets.from_lists([[70]], items=[70, 1])
     assert plain(Baskets.together([first, labelled])) == ((0, 1, 2, 70), [[0, 1], [70]], [1, 1])
-    names, numbers = Baskets.from_lists([["1"]], items=["1", "0"]), Baskets.from_lists([[1]])
-    for parts in ([names, numbers], [numbers, names]):
-        with pytest.raises(InputError, match=r"'1'.*0"):
+    for parts in ([], [Baskets.from_lists([["1"]]), first], [first, Baskets.from_lists([["1"]])]):
+        with pytest.raises(InputError):
             Baskets.together(parts)
-    with pytest.raises(InputError):
-        Baskets.together([])
-
-
-def test_weights_with_an_infinite_sum_are_rejected() -> None:
-    for weights in ([1e308, 1e308], [1.7e308, 1, 1.7e308]):
-        with pytest.raises(InputError):
-            Baskets.from_lists([[0]] * len(weights), weights=weights)
-        with pytest.raises(InputError):
-            Baskets.together([Baskets.from_lists([[0]], weights=[weight]) for weight in weights])
-    assert Baskets.from_lists([[0], [1]], weights=[1.7e308, 1]).total_weight == 1.7e308
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 0.3, 1e160])

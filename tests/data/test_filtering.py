@@ -82,19 +82,13 @@ def test_a_table_goes_there_and_back() -> None:
             assert found.weights.tolist() == [2, 0.5]
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    (tmp_path / "data.txt").write_text("c,b\nc\nb,a,d\nd\nc,d\n" * 4)
-    (tmp_path / "keep.txt").write_text("\n c \nd\n\n")
-    return tmp_path
-
-
 @pytest.mark.slow
-def test_commands_filter_items_by_count_rank_and_a_file_with_one_item_per_line(shop: Path) -> None:
-    assert read_items(shop / "keep.txt") == ["c", "d"]
-    (shop / "none.txt").write_text("\n\n")
+def test_commands_filter_items_by_count_rank_and_a_file_with_one_item_per_line(tmp_path: Path) -> None:
+    (tmp_path / "data.txt").write_text("c,b\nc\nb,a,d\nd\nc,d\n" * 4)
+    (tmp_path / "none.txt").write_text("\n\n")
     with pytest.raises(InputError):
-        read_items(shop / "none.txt")
-    (shop / "keep.txt").write_text("\n c \nd\n\na\nb\n")
-    options = ("--keep-items", shop / "keep.txt", "--min-count", 5, "--top-items", 2)
-    assert answer("diagnose", shop / "data.txt", *options)["n_items"] == 2
+        read_items(tmp_path / "none.txt")
+    (tmp_path / "keep.txt").write_text("\n c \nd\n\na\nb\n")
+    assert read_items(tmp_path / "keep.txt") == ["c", "d", "a", "b"]
+    options = ("--keep-items", tmp_path / "keep.txt", "--min-count", 5, "--top-items", 2)
+    assert answer("diagnose", tmp_path / "data.txt", *options)["n_items"] == 2
