@@ -266,12 +266,20 @@ def test_invalid_tables_are_rejected_in_memory_and_in_parquet(
     columns: dict[str, Any], weight: str | None, value: str | None, tmp_path: Path
 ) -> None:
     table = pa.table(columns)
-    for in_memory in (table, table.to_pandas()):
-        with pytest.raises(InputError, match=value):
-            Baskets.from_table(in_memory, weight=weight)
+    with pytest.raises(InputError, match=value):
+        Baskets.from_table(table, weight=weight)
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(InputError, match=value):
         read_baskets(tmp_path / "a.parquet", weight=weight)
+
+
+def test_no_other_object_is_a_table_and_every_null_of_pandas_is_a_missing_value() -> None:
+    for table in (None, 5, "orders.csv", [("1", "a")], {"basket": [1], "item": ["a"]}, pd.DataFrame()):
+        with pytest.raises(InputError):
+            Baskets.from_table(table)
+    for missing in (None, float("nan"), pd.NA):
+        with pytest.raises(InputError, match="'item'"):
+            Baskets.from_table(pd.DataFrame({"basket": [1, 2], "item": ["a", missing]}))
 
 
 def test_a_truncated_file_or_one_of_another_format_than_its_name_says_is_rejected(tmp_path: Path) -> None:

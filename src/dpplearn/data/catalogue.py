@@ -44,7 +44,9 @@ class Catalogue:
         if whole_number("n_items", n_items, 0, np.inf) == 0:
             raise InputError("the catalogue has no item; pass items= or n_items=")
         if n_items > LARGEST:
-            raise InputError(f"there would be {n_items} items; if integers are labels, pass those that occur as items=")
+            raise InputError(
+                f"items 0 to {n_items - 1} are too many; if integers are labels, pass those that occur as items="
+            )
         return cls(tuple(range(n_items)))
 
     @classmethod
