@@ -18,14 +18,7 @@ from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label, as_label
 from dpplearn.data.times import Times, as_times, cut
 from dpplearn.data.unknown import ADVICE, SHOWN, LeftOut, check_unknown
-from dpplearn.data.validate import (
-    as_ids,
-    as_rows,
-    as_weights,
-    pairs_by_label,
-    pairs_of_lists,
-    pairs_of_matrix,
-)
+from dpplearn.data.validate import as_ids, as_rows, as_weights, pairs_by_label, pairs_of_lists, pairs_of_matrix
 from dpplearn.data.weights import (
     Totals,
     are_counts,

@@ -273,7 +273,7 @@ def pair_counts(baskets: AnyBaskets, most: int) -> PairCounts:
     ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
     """
     keys, weights, least = np.zeros(0, np.int64), np.zeros(0), 0.0
-    for batch in _of_table(baskets.pair_weights) if isinstance(baskets, Parts) else _counted(baskets):
+    for batch in _counted(baskets):
         keys, weights = (np.concatenate(each) for each in zip((keys, weights), batch, strict=True))
         kept = (weights > 0) & (weights >= least)
         while np.count_nonzero(kept) > most:
@@ -285,17 +285,15 @@ def pair_counts(baskets: AnyBaskets, most: int) -> PairCounts:
     return PairCounts(pairs, weights, least)
 
 
-def _of_table(counts: Floats) -> Iterator[tuple[Ints, Floats]]:
-    """Yield what `_counted` yields, from a table of all pairs."""
-    keys = np.flatnonzero(np.triu(counts, 1))
-    yield keys, counts.ravel()[keys]
-
-
-def _counted(baskets: Baskets) -> Iterator[tuple[Ints, Floats]]:
+def _counted(baskets: AnyBaskets) -> Iterator[tuple[Ints, Floats]]:
     """Yield keys first · n_items + second of pairs and the weight of each, for one range of first items at a time."""
     from scipy.sparse import triu
 
     n = baskets.n_items
+    if isinstance(baskets, Parts):
+        keys = np.flatnonzero(np.triu(baskets.pair_weights, 1))
+        yield keys, baskets.pair_weights.ravel()[keys]
+        return
     holders, weighted = incidence(baskets).T.tocsr(), incidence(baskets, weighted=True)
     work = np.cumsum(holders @ baskets.sizes)  # co-occurrences of the items up to each
     starts = np.unique(np.searchsorted(work, np.arange(0, work[-1], BATCH_SIZE)))

@@ -579,7 +579,7 @@ def _frame(connection: DuckDBPyConnection, table: Any) -> _Group:
         connection.register("registered", table)
         seen = connection.sql("SELECT * FROM registered").columns
     except (duckdb.Error, TypeError, RuntimeError):
-        kind = f"{type(table).__module__}.{type(table).__name__}"
+        kind = type(table).__name__
         raise InputError(f"got a {kind}; expected a path, a pandas or polars DataFrame or an Arrow table") from None
     # duckdb renames columns whose names repeat or differ only in case.
     own = getattr(table, "column_names", getattr(table, "columns", seen))
