@@ -17,6 +17,7 @@ from scipy.stats import chisquare
 from dpplearn import Baskets, InputError, InputWarning
 from dpplearn.data.baskets import as_baskets
 from dpplearn.data.catalogue import LARGEST, Catalogue
+from dpplearn.data.weights import in_variance
 from helpers import strategies
 from helpers.strategies import Lists, label_lists, plain
 
@@ -284,11 +285,16 @@ def test_a_split_of_counts_has_the_law_of_a_split_of_single_baskets() -> None:
 
 
 def test_weights_that_are_no_counts_stay_with_their_basket() -> None:
-    for weights in ([0.5, 1], [1, 1e-300], [1e20, 1], [4e18] * 3):
+    for weights in ([0.5, 1], [1, 1e-300], [1e20, 1], [4e18] * 3, [2e9, 1]):
         baskets = Baskets.from_lists([[i] for i in range(len(weights))], weights=weights)
         assert baskets.n_units == len(weights)
         parts = baskets.split(0.5, rng=0)
         assert sorted(weight for part in parts for weight in part.weights) == sorted(weights)
+
+
+def test_a_count_of_w_is_w_baskets_in_a_variance_and_an_importance_of_w_is_one() -> None:
+    assert in_variance(np.array([1.0, 3.0])).tolist() == [1, 3]
+    assert in_variance(np.array([0.5, 3.0])).tolist() == [0.25, 9]
 
 
 @settings(max_examples=50)

@@ -483,8 +483,8 @@ def test_the_line_of_every_bad_row_is_right_whatever_ends_the_lines(tmp_path: Pa
     lines = ["basket,item", "1,a", "", " ,b", '1,"b"', "", "2,b,c", "3, ", "4,d"]
     for end in ("\n", "\r\n", "\r"):
         write(tmp_path / "a.csv", end.join(lines).encode() + b"\xe9" + end.encode())
-        with Transactions.open(tmp_path / "a.csv", on_bad_rows="skip") as transactions:
-            assert sorted([row.line for row in each.examples] for each in transactions.rejects) == [[4], [7], [8], [9]]
+        rejects = Transactions.open(tmp_path / "a.csv", on_bad_rows="skip").rejects
+        assert sorted([row.line for row in each.examples] for each in rejects) == [[4], [7], [8], [9]]
     with pytest.raises(InputError, match=r"quote.*line 3"):
         read_baskets(write(tmp_path / "a.csv", 'basket,item\r1,a\r2,"b\r3,c\r4,d\r'), on_bad_rows="skip")
 
@@ -494,8 +494,8 @@ def test_json_lines_and_several_batches_give_the_same_baskets(tmp_path: Path) ->
     write(tmp_path / "a.jsonl.gz", "".join(json.dumps(row) + "\n" for row in rows))
     found = read_baskets(tmp_path / "a.jsonl.gz")
     assert plain(found) == plain(Baskets.from_table(pd.DataFrame(rows).drop(columns="other")))
-    with Transactions.open(tmp_path / "a.jsonl.gz") as transactions:
-        batches = list(transactions.iter_baskets(found.catalogue, 7))
-        assert [len(each) for each in batches] == [7, 7, 6]
-        assert plain(Baskets.together(batches)) == plain(found)
-        assert transactions.unknown_items(Catalogue.of(["thing 0", "thing 1", "x"]))[0] == ("thing 2", 12)
+    transactions = Transactions.open(tmp_path / "a.jsonl.gz")
+    batches = list(transactions.iter_baskets(found.catalogue, 7))
+    assert [len(each) for each in batches] == [7, 7, 6]
+    assert plain(Baskets.together(batches)) == plain(found)
+    assert transactions.unknown_items(Catalogue.of(["thing 0", "thing 1", "x"]))[0] == ("thing 2", 12)

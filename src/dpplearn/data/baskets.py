@@ -172,8 +172,7 @@ class Baskets:
 
         if isinstance(table, str | PathLike | list | tuple):
             raise InputError(f"got a {type(table).__name__}; expected a DataFrame or an Arrow table (see read_baskets)")
-        with Transactions.open(table, Columns(basket, item, weight, time=time)) as transactions:
-            return transactions.to_baskets()
+        return Transactions.open(table, Columns(basket, item, weight, time=time)).to_baskets()
 
     @classmethod
     def from_pairs(

@@ -78,8 +78,7 @@ def read_baskets(
             labels = sorted(labels_from_text(sorted({item for items in lists for item in items})))
             return Baskets.from_lists(lists, items=labels)
     columns = Columns(basket, item, weight, time=time)
-    with Transactions.open(source, columns, format=format, on_bad_rows=on_bad_rows) as transactions:
-        return transactions.to_baskets()
+    return Transactions.open(source, columns, format=format, on_bad_rows=on_bad_rows).to_baskets()
 
 
 def read_parts(

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -223,14 +223,13 @@ class Transactions:
     --------
     >>> import pandas
     >>> orders = pandas.DataFrame({"order_id": [7, 7, 3], "sku": ["crib", "bib", "bib"]})
-    >>> with Transactions.open(orders, Columns("order_id", "sku")) as transactions:
-    ...     transactions.n_rows, list(transactions.to_baskets())
+    >>> transactions = Transactions.open(orders, Columns("order_id", "sku"))
+    >>> transactions.n_rows, list(transactions.to_baskets())
     (3, [('bib',), ('bib', 'crib')])
     """
 
-    def __init__(self, connection: DuckDBPyConnection, source: str, columns: Columns, name: str, owned: bool) -> None:
+    def __init__(self, connection: DuckDBPyConnection, source: str, columns: Columns, name: str) -> None:
         self.connection, self.source, self.columns, self.name = connection, source, columns, name
-        self.owned = owned
         self.rejects: list[Reject] = []
         self.integer_items = False  # whether items are integers and not names
         self.n_rows = 0  # rows that can be used
@@ -271,39 +270,23 @@ class Transactions:
             raise InputError(f"on_bad_rows is {on_bad_rows!r}; expected 'raise' or 'skip'")
         import duckdb
 
-        owned, connection = connection is None, connection or duckdb.connect()
-        try:
-            connection.execute("SET TimeZone = 'UTC'; SET pandas_analyze_sample = 0; SET enable_progress_bar = false")
-            with TemporaryDirectory(prefix="dpplearn-") as folder:
-                groups = _groups(connection, source, columns, format, Path(folder))
-                label = source_name([path for group in groups for path in group.paths.values()] or ["the table"])
-                found = columns.resolve([name for group in groups for name in group.names])
-                guessed = {*found.by_role.items()} - {*columns.by_role.items()} - {(role, role) for role in ROLES}
-                if guessed:
-                    which = ", ".join(f"{role}={column}" for role, column in sorted(guessed))
-                    message = f"guessed the columns of {label}: {which}; name others with basket=, item= (--columns)"
-                    warnings.warn(message, InputWarning, stacklevel=3)
-                opened = cls(connection, label, found, name, owned)
-                with explained(label):
-                    opened._load(groups)
-            if on_bad_rows == "raise" or not opened.n_rows:
-                opened.refuse_bad_rows()
-            return opened
-        except BaseException:
-            if owned:
-                connection.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection, if it was opened here."""
-        if self.owned:
-            self.connection.close()
+        connection = connection or duckdb.connect()
+        connection.execute("SET TimeZone = 'UTC'; SET pandas_analyze_sample = 0; SET enable_progress_bar = false")
+        with TemporaryDirectory(prefix="dpplearn-") as folder:
+            groups = _groups(connection, source, columns, format, Path(folder))
+            label = source_name([path for group in groups for path in group.paths.values()] or ["the table"])
+            found = columns.resolve([name for group in groups for name in group.names])
+            guessed = {*found.by_role.items()} - {*columns.by_role.items()} - {(role, role) for role in ROLES}
+            if guessed:
+                which = ", ".join(f"{role}={column}" for role, column in sorted(guessed))
+                message = f"guessed the columns of {label}: {which}; name others with basket=, item= (--columns)"
+                warnings.warn(message, InputWarning, stacklevel=3)
+            opened = cls(connection, label, found, name)
+            with explained(label):
+                opened._load(groups)
+        if on_bad_rows == "raise" or not opened.n_rows:
+            opened.refuse_bad_rows()
+        return opened
 
     @property
     def n_rejected(self) -> int:
