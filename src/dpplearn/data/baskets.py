@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints, Items, Seed, read_only
 from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label, as_label
-from dpplearn.data.times import Times, as_times, cut
+from dpplearn.data.times import Times, as_time, as_times, known_times
 from dpplearn.data.unknown import ADVICE, SHOWN, LeftOut, check_unknown
 from dpplearn.data.validate import as_ids, as_rows, as_weights, pairs_by_label, pairs_of_lists, pairs_of_matrix
 from dpplearn.data.weights import (
@@ -422,7 +422,7 @@ class Baskets:
         >>> list(Baskets.from_lists([["bib"], ["crib"]], times=["2026-02-28", "2026-03-01"]).since("2026-03-01"))
         [('crib',)]
         """
-        return self.subset(~cut(self.times, time))
+        return self.subset(known_times(self.times) >= as_time(time))
 
     def before(self, time: Any) -> Baskets:
         """Return the baskets before a time.
@@ -442,7 +442,7 @@ class Baskets:
         >>> list(Baskets.from_lists([["bib"], ["crib"]], times=["2026-02-28", "2026-03-01"]).before("2026-03-01"))
         [('bib',)]
         """
-        return self.subset(cut(self.times, time))
+        return self.subset(known_times(self.times) < as_time(time))
 
     def weighted(self, weights: npt.NDArray[Any]) -> Baskets:
         """Return the baskets with other weights, without those of weight 0.
@@ -713,7 +713,8 @@ class Baskets:
             first = int(np.flatnonzero(catalogue.translation(self.catalogue)[self.indices] < 0)[0])
             row = int(np.searchsorted(self.offsets, first, side="right")) - 1
             raise InputError(f"basket {row}: {catalogue.unknown(self.items[self.indices[first]])} {ADVICE}")
-        left_out.warn()
+        if left_out:
+            warnings.warn(str(left_out), InputWarning, stacklevel=2)
         return known
 
     def known_to(self, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:

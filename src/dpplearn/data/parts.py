@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial, reduce
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -62,11 +63,11 @@ class Parts:
         """
         if not len(parts):
             raise InputError("there are no parts; expected at least one")
-        catalogues = list(_answers(cluster, _catalogue, parts, None))
+        catalogues = list(_answers(cluster, attrgetter("catalogue"), parts, None))
         catalogue = Catalogue.union(catalogues)
         if any(each != catalogue for each in catalogues):
             catalogue = Catalogue.of(sorted(catalogue.labels))
-        return cls(parts, catalogue, cluster).changed(_over, catalogue)
+        return cls(parts, catalogue, cluster).changed(methodcaller("over", catalogue))
 
     def __len__(self) -> int:
         """Return the number of baskets in all parts."""
@@ -110,7 +111,7 @@ class Parts:
     @cached_property
     def totals(self) -> Totals:
         """Sums over all baskets."""
-        found: Totals = self.sum(_totals)
+        found: Totals = self.sum(attrgetter("totals"))
         return found
 
     @property
@@ -158,16 +159,14 @@ class Parts:
         """
         return self.pair_weights / self.totals.positive_weight
 
-    def sum(self, function: Callable[..., Any], *arguments: Any, threads: int | None = None) -> Any:
-        """Return the sum of `function(*arguments, part)` over the parts, in their order.
+    def sum(self, function: Callable[[Baskets], Any], threads: int | None = None) -> Any:
+        """Return the sum of `function(part)` over the parts, in their order.
 
         Parameters
         ----------
         function : callable
-            A function of a module, so that other processes can import it. Its result supports `+`, or is a tuple of
-            such values.
-        arguments
-            Arguments before the part.
+            A function of a module, so that other processes can import it, or a `partial` of one. Its result supports
+            `+`, or is a tuple of such values.
         threads : int, optional
             Number of parts of this process at a time. By default one per core.
 
@@ -180,17 +179,17 @@ class Parts:
         >>> Parts.of([Baskets.from_lists([["bib"]]), Baskets.from_lists([["crib"], ["bib"]])]).sum(len)
         3
         """
-        return reduce(_added, _answers(self.cluster, partial(function, *arguments), self.parts, threads))
+        return reduce(_added, _answers(self.cluster, function, self.parts, threads))
 
-    def changed(self, function: Callable[..., Baskets], *arguments: Any) -> Parts:
-        """Return the parts `function(*arguments, part)`, stored where these parts are.
+    def changed(self, function: Callable[..., Baskets], *columns: Sequence[Any]) -> Parts:
+        """Return the parts `function(*row, part)`, stored where these parts are.
 
         Parameters
         ----------
         function : callable
-            A function of a module, from baskets to baskets over the same catalogue.
-        arguments
-            Arguments before the part.
+            A function as for `sum`, from baskets to baskets over the same catalogue.
+        columns
+            Arguments before the part, one for each part.
 
         Returns
         -------
@@ -202,7 +201,9 @@ class Parts:
         >>> parts.changed(Baskets.deduplicated)
         Parts(2 parts, 2 baskets, 1 named item)
         """
-        return Parts(_kept(self.cluster, partial(function, *arguments), self.parts), self.catalogue, self.cluster)
+        if self.cluster is not None:
+            return Parts(self.cluster.keep(function, *columns, self.parts), self.catalogue, self.cluster)
+        return Parts(list(map(partial(alone, function), *columns, self.parts)), self.catalogue)
 
     def deduplicated(self) -> Parts:
         """Return the parts with equal sets of a part merged and their weights added.
@@ -242,8 +243,8 @@ class Parts:
         (28, 12)
         """
         seeds = [[rng, place] for place in range(self.n_parts)]
-        first, second = (_kept(self.cluster, partial(_side, side, fraction), seeds, self.parts) for side in (0, 1))
-        return Parts(first, self.catalogue, self.cluster), Parts(second, self.catalogue, self.cluster)
+        first, second = (self.changed(partial(_side, side, fraction), seeds) for side in (0, 1))
+        return first, second
 
 
 AnyBaskets = Baskets | Parts
@@ -257,12 +258,8 @@ def summed(function: Callable[..., Sum], *arguments: Any, baskets: AnyBaskets, t
     """
     if isinstance(baskets, Baskets):
         return function(*arguments, baskets, threads)
-    total: Sum = baskets.sum(_with_one_thread, function, *arguments, threads=threads)
+    total: Sum = baskets.sum(partial(function, *arguments, threads=1), threads)
     return total
-
-
-def _with_one_thread(function: Callable[..., Sum], *arguments: Any) -> Sum:
-    return function(*arguments, 1)
 
 
 def _answers(
@@ -274,11 +271,6 @@ def _answers(
     return map_over_threads(partial(alone, function), parts, threads)
 
 
-def _kept(cluster: Cluster | None, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-    """Return function(*row) for every row of the columns, where the parts are."""
-    return list(map(partial(alone, function), *columns)) if cluster is None else cluster.keep(function, *columns)
-
-
 def _added(one: Any, other: Any) -> Any:
     """Add tuples term by term, and arrays in place: no other code has a reference to them."""
     if isinstance(one, tuple):
@@ -287,18 +279,6 @@ def _added(one: Any, other: Any) -> Any:
         one += other
         return one
     return one + other
-
-
-def _catalogue(baskets: Baskets) -> Catalogue:
-    return baskets.catalogue
-
-
-def _over(catalogue: Catalogue, baskets: Baskets) -> Baskets:
-    return baskets.over(catalogue)
-
-
-def _totals(baskets: Baskets) -> Totals:
-    return baskets.totals
 
 
 def _side(side: int, fraction: float, seed: Sequence[int], baskets: Baskets) -> Baskets:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Bools, Floats
+from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
 
 Time = Any  # a datetime64[us]
@@ -51,11 +51,6 @@ def as_times(values: Any, n_baskets: int) -> Times:
     if len(found) != n_baskets:
         raise InputError(f"there are {len(found)} times, but {n_baskets} baskets; expected one per basket")
     return np.array(found, dtype="datetime64[us]")
-
-
-def cut(times: Times | None, at: Any) -> Bools:
-    """Return which times are before another."""
-    return np.asarray(known_times(times) < as_time(at))
 
 
 def known_times(times: Times | None) -> Times:

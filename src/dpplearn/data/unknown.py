@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.errors import InputError, InputWarning
+from dpplearn.errors import InputError
 from dpplearn.utils.text import contents, count
 
 UNKNOWN = ("error", "drop")
@@ -46,10 +45,6 @@ class LeftOut:
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "examples": list(self.examples)}
-
-    def warn(self) -> None:
-        if self:
-            warnings.warn(str(self), InputWarning, stacklevel=3)
 
 
 def check_unknown(unknown: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,7 +31,7 @@ def units_of(baskets: B) -> B:
     """
     totals = baskets.totals
     scale = 1.0 if totals.are_counts else totals.effective_number / totals.weight
-    found = baskets.changed(_scaled, scale) if isinstance(baskets, Parts) else _scaled(scale, baskets)
+    found = baskets.changed(partial(_scaled, scale)) if isinstance(baskets, Parts) else _scaled(scale, baskets)
     return found.deduplicated() if found.totals.are_counts else found
 
 
