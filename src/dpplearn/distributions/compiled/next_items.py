@@ -40,17 +40,18 @@ def factorise(matrix, basket, factor):  # type: ignore[no-untyped-def]
 
 
 @inner
-def schur_complements(matrix, basket, items, factor, half, left):  # type: ignore[no-untyped-def]
-    """Write M_ii − M_iA M_A⁻¹ M_Ai of some items; `half` gets L⁻¹ M_A,i and U⁻ᵀ M_i,Aᵀ."""
+def schur_complements(matrix, basket, items, every, factor, half, left):  # type: ignore[no-untyped-def]
+    """Write M_ii − M_iA M_A⁻¹ M_Ai of some items, or of every item; `half` gets L⁻¹ M_A,i and U⁻ᵀ M_i,Aᵀ."""
     k, j = len(basket), len(items)
-    for i in range(j):
-        left[i] = matrix[items[i], items[i]]
+    for i in range(j):  # row by row: a column of a large matrix has an entry in every page of memory
+        row = matrix[items[i]]
+        left[i] = row[items[i]]
+        for p in range(k):
+            half[k + p, i] = row[basket[p]]
     for p in range(k):
         row = matrix[basket[p]]
         for i in range(j):
-            half[p, i] = row[items[i]]
-            half[k + p, i] = matrix[items[i], basket[p]]
-    for p in range(k):
+            half[p, i] = row[i if every else items[i]]
         for q in range(p):
             down, across = factor[p, q], factor[q, p]
             for i in range(j):
@@ -63,7 +64,7 @@ def schur_complements(matrix, basket, items, factor, half, left):  # type: ignor
 
 
 @inner
-def next_of_one(terms, log_mass, basket, items, factor, half, lefts, log_w, x):  # type: ignore[no-untyped-def]
+def next_of_one(terms, log_mass, basket, items, every, factor, half, lefts, log_w, x):  # type: ignore[no-untyped-def]
     """Write x_i = Σ_c w_c q_ci (M_ii − M_iA M_A⁻¹ M_Ai). Return log Σ_c exp(log_w_c) and a scale.
 
     log_w_c = log_mass_c + bias_c + Σ_A log q_c + log det M_A, and w_c = exp(log_w_c − scale).
@@ -74,7 +75,7 @@ def next_of_one(terms, log_mass, basket, items, factor, half, lefts, log_w, x): 
         if c < len(matrices):
             log_det = factorise(matrices[c], basket, factor)
             if log_det > -np.inf:
-                schur_complements(matrices[c], basket, items, factor, half, lefts[c])
+                schur_complements(matrices[c], basket, items, every, factor, half, lefts[c])
         log_w[c] = log_mass[c] + bias[c] + log_det
         for i in range(len(basket)):
             log_w[c] += log_q[c, basket[i]]
@@ -86,7 +87,7 @@ def next_of_one(terms, log_mass, basket, items, factor, half, lefts, log_w, x): 
             total += weight
             left, own = lefts[min(c, len(matrices) - 1)], q[c]
             for i in range(j):
-                x[i] += weight * own[items[i]] * max(left[i], 0.0)
+                x[i] += weight * own[i if every else items[i]] * max(left[i], 0.0)
     return scale + math.log(total) if total > 0.0 else -np.inf, scale
 
 
@@ -149,12 +150,12 @@ def top_items(  # type: ignore[no-untyped-def]
         largest = max(largest, offsets[row + 1] - offsets[row])
     m, n = q.shape
     factor, half, lefts = np.empty((largest, largest)), np.empty((2 * largest, n)), np.empty((max(len(C), len(T)), n))
-    x, values, y, log_w, every = np.empty(n), np.empty(k), np.empty(n), np.empty(m), np.arange(n)
+    x, values, y, log_w, everything = np.empty(n), np.empty(k), np.empty(n), np.empty(m), np.arange(n)
     for row in range(start, stop):
         basket = indices[offsets[row] : offsets[row + 1]]
-        log_p[row], scale = next_of_one(of_scores, log_mass, basket, every, factor, half, lefts, log_w, x)
+        log_p[row], scale = next_of_one(of_scores, log_mass, basket, everything, True, factor, half, lefts, log_w, x)
         if len(least):
-            least[row] = least_pivot(C[0], basket, every, factor, lefts[0])
+            least[row] = least_pivot(C[0], basket, everything, factor, lefts[0])
         for i in range(len(basket)):
             x[basket[i]] = 0.0
         found = choose(x, candidate, top[row], values) if k else 0
@@ -162,7 +163,9 @@ def top_items(  # type: ignore[no-untyped-def]
         for place in range(found):
             log_x[row, place] = scale + math.log(values[place])
         if inclusion:
-            log_q[row], scale = next_of_one(of_probabilities, log_mass, basket, items, factor, half, lefts, log_w, y)
+            log_q[row], scale = next_of_one(
+                of_probabilities, log_mass, basket, items, False, factor, half, lefts, log_w, y
+            )
             for place in range(found):
                 log_y[row, place] = scale + math.log(y[place])
             if len(least):
