@@ -98,54 +98,37 @@ class LowRankSizes:
     core: Floats  # (r, r)
     order: Ints  # the items in the order of p
     n_rare: int
+    mean: float
+    n_points: int
+    z: Complex  # points of the upper half of the unit circle; the others are conjugate
 
     @classmethod
     def of(cls, log_odds: Floats, low_rank: LowRank) -> LowRankSizes:
         """Return the sizes of a component."""
-        p = sigmoid(log_odds)
+        p, core = sigmoid(log_odds), low_rank.core[0]
         order = np.argsort(p, kind="stable")
+        mean, variance = low_rank_moments(p, low_rank)
+        n_points = min(len(p) + 1, int(np.ceil(DEVIATIONS * np.sqrt(max(variance, 1.0)))) + DEVIATIONS)
+        z = np.exp(2j * np.pi * np.arange(n_points // 2 + 1) / n_points)
         n_rare = int(np.searchsorted(p[order], RARE, side="right"))
-        return cls(p[order], low_rank.Z[order].astype(float), low_rank.core[0], order, n_rare)
+        return cls(p[order], low_rank.Z[order].astype(float), core, order, n_rare, mean, n_points, z)
 
-    def _first(self, power: int) -> int:
-        """The first rare item whose p (2p)^power is not negligible; |1 − z| is at most 2."""
+    def _rare(self, power: int) -> slice:
+        """The rare items whose p (2p)^power is not negligible; |1 − z| is at most 2."""
         least = (EPSILON / 16) ** (1 / power) / 2 if power else 0.0
-        return int(np.searchsorted(self.p[: self.n_rare], least))
+        return slice(int(np.searchsorted(self.p[: self.n_rare], least)), self.n_rare)
 
     @cached_property
-    def grams(self) -> Floats:
-        """Zᵀ diag(p^(j+1)) Z over the rare items, (N_TERMS, r, r)."""
-        found = np.zeros((N_TERMS, *self.core.shape))
-        for power in range(N_TERMS):
-            inside = slice(self._first(power), self.n_rare)
-            found[power] = weighted_gram(self.rows[inside], self.p[inside] ** (power + 1))
-        return found
-
-    @cached_property
-    def n_points(self) -> int:
-        spread = np.sqrt(max(self.moments[1], 1.0))
-        return min(len(self.p) + 1, int(np.ceil(DEVIATIONS * spread)) + DEVIATIONS)
-
-    @cached_property
-    def moments(self) -> tuple[float, float]:
-        """Mean and variance of |Y|."""
-        return low_rank_moments(self.p, self.rows, self.p, self.core)
-
-    @cached_property
-    def z(self) -> Complex:
-        """Points of the upper half of the unit circle; the others are conjugate."""
-        return np.asarray(np.exp(2j * np.pi * np.arange(self.n_points // 2 + 1) / self.n_points))
-
-    @cached_property
-    def _S(self) -> Complex:
-        """S(z), (points, r, r)."""
-        r = len(self.core)
+    def _plus_one(self) -> Complex:
+        """I + S(z) Ω, (points, r, r)."""
+        r, some = len(self.core), [self._rare(power) for power in range(N_TERMS)]
+        grams = [weighted_gram(self.rows[each], self.p[each] ** (power + 1)) for power, each in enumerate(some)]
         powers = self.z[:, None] * (1 - self.z[:, None]) ** np.arange(N_TERMS)
-        S = _times_real(powers, self.grams.reshape(N_TERMS, -1)).reshape(len(self.z), r, r)
+        S = _times_real(powers, np.reshape(grams, (N_TERMS, -1))).reshape(len(self.z), r, r)
         p, rows = self.p[self.n_rare :], self.rows[self.n_rare :]
         for each, z in zip(S, self.z, strict=True):
             each += _times_real((p * z / (1 + p * (z - 1)))[None, :] * rows.T, rows)
-        return S
+        return np.eye(r) + _times_real(S, self.core)
 
     @cached_property
     def values(self) -> Complex:
@@ -154,13 +137,13 @@ class LowRankSizes:
         log_values = np.log1p(common * (self.z[:, None] - 1)).sum(axis=1)
         for power in range(1, N_TERMS + 1):  # log(1 + p (z − 1)) = −Σ_j p^j (1 − z)^j / j
             log_values -= (rare**power).sum() * (1 - self.z) ** power / power
-        sign, log_det = np.linalg.slogdet(np.eye(len(self.core)) + _times_real(self._S, self.core))
+        sign, log_det = np.linalg.slogdet(self._plus_one)
         log_values = log_values + log_det + np.log(sign)
         return np.asarray(np.exp(log_values - log_values[0].real))
 
     def log_sizes(self) -> Floats:
         """Return log P(|Y| = k) for k = 0..N; −inf for sizes of a probability below 1e-14."""
-        first = int(np.clip(round(self.moments[0]) - self.n_points // 2, 0, len(self.p) + 1 - self.n_points))
+        first = int(np.clip(round(self.mean) - self.n_points // 2, 0, len(self.p) + 1 - self.n_points))
         P = np.fft.irfft(np.conj(self.values), self.n_points)
         sizes = first + np.arange(self.n_points)
         found = np.full(len(self.p) + 1, -np.inf)
@@ -179,12 +162,10 @@ class LowRankSizes:
         weights = twice * self.values * np.exp(-2j * np.pi * numbers * k / self.n_points)
         total = weights.real.sum()
         weights = weights / total
-        plus_one = np.eye(len(self.core)) + _times_real(self._S, self.core)
-        omega = np.broadcast_to(self.core.T + 0j, plus_one.shape)
-        T = np.linalg.solve(plus_one.transpose(0, 2, 1), omega).transpose(0, 2, 1)
+        T = np.linalg.solve(self._plus_one.transpose(0, 2, 1), self.core.T[None]).transpose(0, 2, 1)
         found = np.zeros(len(self.p))
         for power in range(N_TERMS):
-            inside = slice(self._first(power), self.n_rare)
+            inside = self._rare(power)
             p, factor = self.p[inside], weights * self.z * (1 - self.z) ** power
             B = np.einsum("z,zij->ij", factor, T).real
             found[inside] += p ** (power + 1) * (
@@ -199,10 +180,10 @@ class LowRankSizes:
         return total / self.n_points, marginals
 
 
-def low_rank_moments(p: Floats, rows: Floats, p_rows: Floats, core: Floats) -> tuple[float, float]:
-    """Return mean and variance of |Y|, tr K and tr K − tr K², from p of all items, and rows of Z with their p."""
-    S, S2, S3 = (weighted_gram(rows, p_rows**power) for power in (1, 2, 3))
-    T, U = absorbed_core(core, S)[1], S - S2
+def low_rank_moments(p: Floats, low_rank: LowRank) -> tuple[float, float]:
+    """Return mean and variance of |Y|, tr K and tr K − tr K²; p are the marginals without interaction."""
+    S, S2, S3 = (weighted_gram(low_rank.rows, p[low_rank.active] ** power) for power in (1, 2, 3))
+    T, U = absorbed_core(low_rank.core[0], S)[1], S - S2
     TU = T @ U
     mean = p.sum() + np.trace(TU)
     return float(mean), float(mean - (p**2).sum() - 2 * (T * (S2 - S3).T).sum() - (TU * TU.T).sum())
@@ -212,8 +193,7 @@ def low_rank_tilt(log_odds: Floats, low_rank: LowRank, size: float) -> float:
     """Return log t such that E|Y| is about `size` under t L, by Newton's method."""
     log_t = 0.0
     for _ in range(MAX_NEWTON_STEPS):
-        p = sigmoid(log_odds + log_t)
-        mean, variance = low_rank_moments(p, low_rank.rows, p[low_rank.active], low_rank.core[0])
+        mean, variance = low_rank_moments(sigmoid(log_odds + log_t), low_rank)
         step = float(np.clip(np.log(size / mean) * mean / max(variance, EPSILON), -2, 2))
         log_t += step
         if abs(step) < 0.02:  # the distribution given the size does not depend on t
