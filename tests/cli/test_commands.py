@@ -121,14 +121,6 @@ def test_a_basket_of_probability_zero_is_counted_and_the_others_get_recommendati
         assert (refused.returncode, name in refused.stderr) == (code, True)
 
 
-def test_describe_gives_size_origin_and_likely_items(model: Path, dpp: dl.DPP) -> None:
-    report, out = both("describe", model, "--top", 2)
-    assert report["items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
-    assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
-    assert report["learned"]["learner"] == "lbfgs"
-    assert f"{dpp.expected_size:.2f}" in out
-
-
 def test_a_warning_is_one_line_on_stderr(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("a,a\nb\na,b\n")
     done = run("fit", tmp_path / "b.txt", "-o", tmp_path / "m.safetensors", "--json")

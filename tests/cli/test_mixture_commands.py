@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.models.relations import related_pairs
+from dpplearn.models.describe import describe, describe_item
+from dpplearn.utils.files import json_safe
 from helpers.command import answer, both, parsed, run
 from helpers.stores import SHARES, three_categories, write_models
 
@@ -27,16 +29,6 @@ def test_fit_learns_a_nonempty_mixture_by_default(shop: Path, mixture: dl.Mixtur
     assert (report["stop"], report["n_iter"], report["seed"]) == (same.stop.name, same.n_iter, 5)
 
 
-def test_fit_takes_segments_and_rank(shop: Path, orders: dl.Baskets) -> None:
-    how = ["--segments", 2, "--rank", 3, "--max-iter", 4, "--seed", 1, "--threads", 1]
-    call = ("fit", shop / "orders.csv", "-o", shop / "two.safetensors")
-    report = answer(*call, *how)
-    found = dl.load(shop / "two.safetensors")
-    same = dl.fit(orders, segments=2, rank=3, max_iter=4, rng=1, threads=1)
-    np.testing.assert_allclose(found.lift, same.model.lift, rtol=1e-12)
-    assert (report["segments"], report["rank"], report["attraction"]) == (2, 3, True)
-
-
 def test_a_start_decides_the_kind_of_model_and_the_segments(
     shop: Path, mixture_file: Path, model: Path, tmp_path: Path
 ) -> None:
@@ -50,28 +42,12 @@ def test_a_start_decides_the_kind_of_model_and_the_segments(
     assert answer(*again, model)["kind"] == "dpp"
 
 
-def test_describe_shows_segments_and_significant_pairs(mixture_file: Path, mixture: dl.Mixture) -> None:
-    report, out = both("describe", mixture_file, "--top", 3)
-    assert (report["kind"], report["nonempty"], len(report["segments"])) == ("mixture", True, 10)
-    assert report["size"]["expected"] == pytest.approx(mixture.expected_size)
-    assert report["size"]["probability_empty"] == 0
-    for line, segment in zip(report["segments"], mixture.segments(10), strict=True):
-        assert line["weight"] == pytest.approx(segment.weight)
-        assert [(each["item"], each["times_as_likely"]) for each in line["likes"]] == list(segment.likes)
-    pairs = related_pairs(mixture, 3)
-    for name, found in (("substitutes", pairs.substitutes), ("complements", pairs.complements)):
-        assert [(line["first"], line["second"]) for line in report[name]] == [pair[:2] for pair in found]
-        assert [line["lift"] for line in report[name]] == [pair.lift for pair in found]
-    assert f"{report['complements'][0]['lift']:.2f}" in out
-
-
-def test_describe_an_item_gives_its_substitutes_and_complements(mixture_file: Path, mixture: dl.Mixture) -> None:
-    report, _ = both("describe", mixture_file, "--item", ITEM, "--top", 2)
-    assert report["probability"] == pytest.approx(mixture.inclusion_prob([ITEM]))
-    assert report["substitutes"] == [each._asdict() for each in mixture.substitutes(ITEM, 2)]
-    assert report["complements"] == [each._asdict() for each in mixture.complements(ITEM, 2)]
-    unsure = len(mixture.complements(ITEM, 99, level=None)) - len(mixture.complements(ITEM, 99))
-    assert report["not_significant"]["complements"] == unsure > 0
+def test_describe_gives_what_the_library_gives(mixture_file: Path, mixture: dl.Mixture) -> None:
+    for options, same in (((), describe(mixture, 3)), (("--item", ITEM), describe_item(mixture, ITEM, 3))):
+        report, out = both("describe", mixture_file, *options, "--top", 3)
+        expected = parsed(json.dumps(json_safe(same.to_dict())))
+        assert {name: report[name] for name in expected} == expected
+        assert str(same).splitlines()[:5] == out.splitlines()[:5]
 
 
 def test_recommend_complete_and_explain_give_what_the_library_gives(mixture_file: Path, mixture: dl.Mixture) -> None:

@@ -129,17 +129,3 @@ def test_the_command_reports_fitted_and_failed_categories(prepared: dl.Prepared,
     assert (done.returncode, "category-3" in done.stderr, "category-2" in done.stderr) == (1, True, False)
     for name in ("fit", "fit-all"):
         assert {each.name for each in fields(Learn)} <= signature(command(name)).parameters.keys()
-
-
-def test_the_command_rejects_invalid_arguments(prepared: dl.Prepared, tmp_path: Path) -> None:
-    new = (prepared.folder, "-o", tmp_path / "out")
-    for arguments, code, names in (
-        ((tmp_path / "nowhere", "-o", tmp_path / "out"), 1, "nowhere"),
-        ((prepared.folder, "-o", prepared.folder, "--force"), 2, str(prepared.folder)),
-        ((*new, "--shrinkage", 0.5, "--segments", 2), 2, "segments"),
-        ((*new, "--learner", "em", "--nonempty"), 1, "'em'"),
-        ((*new, "--processes", 0), 2, "'--processes'"),
-    ):
-        done = run("fit-all", *arguments)
-        assert (done.returncode, names in done.stderr) == (code, True), done.stderr
-        assert not (tmp_path / "out").exists()

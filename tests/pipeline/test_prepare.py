@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from pathlib import Path
@@ -12,7 +11,7 @@ import duckdb
 import pytest
 
 import dpplearn as dl
-from helpers.order_files import LENIENT, random_orders, write_csv, write_json_lines, write_parquet
+from helpers.order_files import LENIENT, random_orders, write_csv
 
 COLUMNS = ("basket", "item", "category")
 
@@ -138,30 +137,6 @@ def hashes(prepared: dl.Prepared) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_every_kind_of_file_gives_the_same_baskets(tmp_path: Path) -> None:
-    rows = random_orders(60)
-    halves = rows[:300], rows[300:]
-    (tmp_path / "folder" / "deeper").mkdir(parents=True)
-    (tmp_path / "parts").mkdir()
-    sources: dict[str, Any] = {"csv": write_csv(tmp_path / "orders.csv", COLUMNS, rows)}
-    other = [(row[2], "x", *row[:2]) for row in halves[1]]
-    write_csv(tmp_path / "folder" / "deeper" / "a.csv", ("category", "more", "basket", "item"), other)
-    write_parquet(tmp_path / "folder" / "b.parquet", COLUMNS, halves[0])
-    (tmp_path / "folder" / "readme.txt").write_text("no orders")
-    for number, half in enumerate(halves):
-        write_json_lines(tmp_path / "parts" / f"part-{number}.jsonl", COLUMNS, half)
-    sources["folder of several kinds"] = tmp_path / "folder"
-    sources["pattern"] = str(tmp_path / "parts" / "part-*.jsonl")
-    sources["list, one of them twice"] = [*sorted((tmp_path / "parts").iterdir()), tmp_path / "parts" / "part-1.jsonl"]
-    found = {
-        name: hashes(dl.prepare(source, tmp_path / "out" / name, min_count=3, min_items=2))
-        for name, source in sources.items()
-    }
-    assert len(found["csv"]) == 8
-    assert [name for name, each in found.items() if each != found["csv"]] == []
-
-
-@pytest.mark.slow
 def test_threads_memory_and_the_order_of_rows_make_no_difference(tmp_path: Path) -> None:
     rows = random_orders(2000)
     found = []
@@ -272,34 +247,11 @@ def test_items_are_renamed_dropped_and_selected_by_identifier_or_name(tmp_path: 
         dl.prepare(orders, tmp_path / "out", names=names, **LENIENT)
 
 
-def test_bad_rows_of_json_lines_parquet_and_broken_encodings_leave_the_rest(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(
-        b'{"basket": 1, "item": "bib"}\r\n\n{"basket": 1, "item": ["cup"]}\nno json\n'
-        b'{"basket": 2, "item": "c\xffp"}\n{"basket": 2, "item": "cup"}\n{"basket": null, "item": "cup"}\n'
-    )
-    write_parquet(tmp_path / "b.parquet", ("basket", "item"), [("3", "bib"), ("3", None), ("3", "cup")])
-    (tmp_path / "c.csv").write_bytes(b'basket,item\n4,"two\nlines"\n4,caf\xe9\n4," bib "\n4," "\n')
-    with pytest.warns(dl.InputWarning, match=r"7.*13"):
-        found = dl.prepare(tmp_path, tmp_path / "out", train=1, **LENIENT)
-    assert list(found.train("all")) == [("bib",), ("cup",), ("bib", "cup"), ("bib", "two\nlines")]
-    examples = [row for each in found.manifest["bad_rows"] for row in each["examples"]]
-    lines = [("a.jsonl", line) for line in (3, 4, 5, 7)] + [("b.parquet", 2), ("c.csv", 4), ("c.csv", 6)]
-    assert sorted((Path(row["file"]).name, row["line"]) for row in examples) == lines
-
-
 def broken_files(folder: Path) -> dict[str, Path]:
-    rows = random_orders(1000)
-    cut = write_csv(folder / "cut.csv.gz", COLUMNS, rows)
+    cut, text = write_csv(folder / "cut.csv.gz", COLUMNS, random_orders(1000)), folder / "text.jsonl"
     cut.write_bytes(cut.read_bytes()[:-2000])
-    parquet = write_parquet(folder / "page.parquet", COLUMNS, rows[:2000])
-    content = bytearray(parquet.read_bytes())
-    content[4:400] = bytes(396)
-    parquet.write_bytes(content)
-    footer = folder / "footer.parquet"
-    footer.write_bytes(b"PAR1 and no more")
-    text = folder / "text.jsonl"
     text.write_text("no JSON at all\n")
-    return {path.name: path for path in (cut, parquet, footer, text)}
+    return {path.name: path for path in (cut, text)}
 
 
 @pytest.mark.slow
@@ -360,11 +312,3 @@ def test_invalid_options_and_inputs_are_rejected_and_nothing_is_written(tmp_path
         with pytest.raises(dl.InputError, match=message):
             dl.prepare(orders, tmp_path / "out", **options)
         assert not (tmp_path / "out").exists()
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "orders.xlsx").write_bytes(gzip.compress(b"x"))
-    write_csv(tmp_path / "empty.csv", COLUMNS, [])
-    for name in ("folder", "none.csv", "orders.xlsx", "empty.csv"):
-        with pytest.raises(dl.InputError, match=re.escape(name)):
-            dl.prepare(tmp_path / name, tmp_path / "out")
-    with pytest.raises(dl.InputError):
-        dl.prepare([], tmp_path / "out")

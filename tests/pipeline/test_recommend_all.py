@@ -12,7 +12,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.utils.files import locked
-from helpers.command import answer, run, table
+from helpers.command import answer, table
 from helpers.order_files import write_csv, write_json_lines, write_parquet
 from helpers.problems import as_mixture, random_mixture
 from helpers.stores import SHARES, three_categories, write_models
@@ -121,20 +121,12 @@ def test_the_command_writes_the_table_and_tells_of_what_was_left_out(store: dl.M
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 5
 
 
-def test_the_command_rejects_invalid_arguments(store: dl.ModelStore, tmp_path: Path) -> None:
-    rows, out = write_csv(tmp_path / "a.csv", COLUMNS, [("1", "cup")]), tmp_path / "out.csv"
+def test_the_output_is_never_an_input_and_has_the_name_of_a_table(store: dl.ModelStore, tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "a.csv", COLUMNS, [("1", "cup")])
     before = rows.read_bytes()
-    for arguments, code, names in (
-        ((store.folder, "--baskets", rows, "-o", tmp_path / "out.txt"), 1, "out.txt"),
-        ((store.folder, "--baskets", rows, "-o", tmp_path / "no" / "out.csv"), 1, str(tmp_path / "no")),
-        ((tmp_path, "--baskets", rows, "-o", out), 1, tmp_path.name),
-        ((store.folder, "--baskets", tmp_path / "none.csv", "-o", out), 1, "none.csv"),
-        ((store.folder, "--baskets", rows, "-o", out, "--unknown", "keep"), 2, "'keep'"),
-        ((store.folder, "--baskets", rows, "-o", out, "--columns", "item=product"), 1, "'product'"),
-    ):
-        done = run("recommend", *arguments)
-        assert (done.returncode, names in done.stderr) == (code, True), done.stderr
     with pytest.raises(dl.InputError, match=r"a\.csv.*a\.csv"):
         dl.recommend_all(store, tmp_path / "*.csv", rows)
-    assert rows.read_bytes() == before
-    assert not out.exists()
+    for name in ("out.txt", "no/out.csv"):
+        with pytest.raises(dl.InputError, match=name):
+            dl.recommend_all(store, rows, tmp_path / name)
+    assert [rows.read_bytes(), *tmp_path.glob("*.txt")] == [before]

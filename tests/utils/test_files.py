@@ -84,24 +84,6 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == len(names) + 2
 
 
-@LOCKS
-def test_a_writer_whose_file_is_removed_before_it_is_locked_creates_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lock, taken = files.fcntl.flock, []
-
-    def removed_first(handle: int, operation: int) -> None:
-        if operation == files.fcntl.LOCK_EX and not taken:  # only a writer waits for the lock
-            taken.extend(tmp_path.iterdir())
-            taken[0].unlink()
-        lock(handle, operation)
-
-    monkeypatch.setattr(files.fcntl, "flock", removed_first)
-    replace_file(tmp_path / "model", b"x")
-    assert len(taken) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
 def test_without_locks_files_are_written_and_none_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")

@@ -27,22 +27,8 @@ def wait_for(file: Path) -> None:
         time.sleep(0.01)
 
 
-def make_or_wait_for(mark: Path, makes: bool) -> bool:
-    """One job makes the mark that the other one waits for."""
-    if makes:
-        mark.touch()
-    else:
-        wait_for(mark)
-    return mark.exists()
-
-
 def fail(number: int) -> None:
     raise ZeroDivisionError(number)
-
-
-def test_results_come_as_jobs_end_each_with_its_job(tmp_path: Path) -> None:
-    run = partial(make_or_wait_for, tmp_path / "mark")
-    assert list(run_over_processes([False, True], run, 2)) == [(True, True), (False, True)]
 
 
 def test_a_failed_job_is_named_and_ends_the_workers(tmp_path: Path) -> None:
