@@ -66,7 +66,7 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "fit orders.csv -o x.safetensors --learner em --nonempty": (1, ["'em'", "lbfgs", "adam"]),
     "fit with_empty.txt -o x.safetensors --nonempty": (1, ["1 of 3", "--nonempty"]),
     "score part.safetensors orders.csv": (1, ["part.safetensors"]),
-    "score model.safetensors orders.csv --train strange.txt": (1, ["--train strange.txt", "'hay'"]),
+    "score model.safetensors orders.csv --train strange.txt": (1, ["'hay'"]),
     "score model.safetensors orders.csv --against model.safetensors": (2, ["--against"]),
     "compare orders.csv --learner em --learner guess": (2, ["--learner", "em, k-ascent"]),
     "recommend model.safetensors Willow_video_monitor": (1, ["'Willow video monitor'"]),

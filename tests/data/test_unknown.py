@@ -79,7 +79,7 @@ def test_commands_take_the_same_word(files: tuple[Path, Path]) -> None:
         assert refused.returncode == 1
         assert "'new'" in refused.stderr
     scored = answer("score", model, data, "--unknown", "drop")
-    assert scored["unknown"] == {"n_items": 4, "n_baskets": 3, "n_emptied": 1, "examples": ["new", "other"]}
     assert scored["n_baskets"] == 3
+    assert any(re.search(COUNTS, note) for note in scored["notes"])
     assert re.search(COUNTS, " ".join(table("score", model, data, "--unknown", "drop").split()))
     assert answer("recommend", model, "crib", "new", "--unknown", "drop")["unknown"] == ["new"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -184,13 +183,13 @@ def cross_validate(
     most = None if max_baskets is None else -(-max_baskets // len(weights))
     parts, rows, ridges = [], [], []
     with shown_progress(progress) as shown:
-        advance = shown.grouped(dict.fromkeys(fits, len(weights)))
+        bar = shown.bar("fits", len(fits) * len(weights))
         for of_fold in weights:
             train = baskets.weighted(baskets.weights - of_fold)
             distributions = {}
             for name, settings in fits.items():
                 distributions[name] = fit_with(settings, train, rng=int(rng.integers(2**63))).model.distribution
-                advance(name)
+                bar.advance(text=name)
             learned = learn_baselines(train, rng.spawn(1)[0])
             ridges.append(f"{learned.ridge:g}")
             tested = np.flatnonzero(of_fold)
@@ -240,9 +239,9 @@ def _answers(
         **baselines(learned, next(iter(distributions.values())), nonempty=setting.nonempty),
     }
     questions = ask(baskets, rng, setting.tasks)
-    advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
+    bar = shown.bar("evaluating", len(predictors) * len(questions.partial))
     with one_blas_thread():  # the matrices of one question are narrow: more threads double the CPU time
-        return {name: answer(each, questions, setting.k, partial(advance, name)) for name, each in predictors.items()}
+        return {name: answer(each, questions, setting.k, bar.advance) for name, each in predictors.items()}
 
 
 def _training_data(models: Mapping[str, SetModel], baskets: Baskets) -> Iterator[str]:

@@ -566,14 +566,12 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     {'Car Seats & Co.': 'car-seats-co', 'Möbel': 'mobel', 'car seats co': 'car-seats-co-2', '玩具': 'category'}
     """
     found: dict[str, str] = {}
-    taken: set[str] = set()
     for name in names:
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
         slug = base = re.sub("[^a-z0-9]+", "-", plain).strip("-")[:MAX_SLUG].strip("-") or "category"
         number = 1
-        while slug in taken:
+        while slug in found.values():
             number += 1
             slug = f"{base}-{number}"
-        taken.add(slug)
         found[name] = slug
     return found

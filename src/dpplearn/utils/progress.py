@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import TIMEOUT_MAX, Event, Thread
 from typing import TYPE_CHECKING
@@ -47,17 +47,6 @@ class Progress:
     def bar(self, what: str, total: int | None = None, done: int = 0) -> Bar:
         """Return a new bar for a job that starts with `done` already completed."""
         return Bar(self._tasks, what, total, done)
-
-    def grouped(self, totals: Mapping[str, int], everything: str = "all") -> Callable[[str], None]:
-        """Show a bar per group and one for the sum. Call the returned function with the group of each finished job."""
-        bars = {name: self.bar(name, total) for name, total in totals.items()}
-        whole = self.bar(everything, sum(totals.values()))
-
-        def advance(group: str) -> None:
-            bars[group].advance()
-            whole.advance()
-
-        return advance
 
 
 SILENT = Progress()

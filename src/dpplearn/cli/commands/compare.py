@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from dpplearn.cli.commands.score import AllBaskets, Lengths
-from dpplearn.cli.options import Data, Filter, Read, Seed, one_of
+from dpplearn.cli.commands.score import Measure
+from dpplearn.cli.options import Data, Filter, Read, one_of
 from dpplearn.cli.output import Display
 from dpplearn.learners.symmetric.table import LEARNERS
 
@@ -23,12 +23,10 @@ def compare(
     data: Data,
     read: Read,
     filter: Filter,
+    measure: Measure,
     display: Display,
     learner: Annotated[list[str] | None, one_of(["mixture", *LEARNERS])] = None,
     folds: int = 5,
-    k: Lengths = None,
-    seed: Seed = 0,
-    all_baskets: AllBaskets = False,
 ) -> None:
     """Compare models, learners and baselines by cross-validation.
 
@@ -39,12 +37,10 @@ def compare(
     folds
         Number of folds.
     """
-    from dpplearn.evaluation.evaluation import KS, MAX_BASKETS, cross_validate
+    from dpplearn.evaluation.evaluation import cross_validate
 
     chosen = {name: {"model": name} if name == "mixture" else {"learner": name} for name in learner or ()}
     options = chosen or {name: dict(each) for name, each in MODELS.items()}
     baskets = filter.filtered(read.baskets(data, display))
-    most = None if all_baskets else MAX_BASKETS
-    limits: dict[str, Any] = {"max_baskets": most, "rng": seed, "progress": display.progress}
-    result = cross_validate(baskets, options, folds=folds, k=k or KS, **limits)
-    display.write(result, data=data, folds=folds, seed=seed, models=options)
+    result = cross_validate(baskets, options, folds=folds, **measure.options(display))
+    display.write(result, data=data, folds=folds, seed=measure.seed, models=options)

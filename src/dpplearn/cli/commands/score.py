@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,30 +12,45 @@ import dpplearn
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import FILE, OUTPUT, Data, Force, Model, Read, Seed, Unknown, check_target, one_of
 from dpplearn.cli.output import Display, Report
-from dpplearn.data.baskets import known_baskets
 from dpplearn.data.readers import read_baskets
 from dpplearn.data.times import PERIODS, known_times
 from dpplearn.data.writing import check_format, write_table
-from dpplearn.errors import InputError
 
-Lengths = Annotated[
-    list[int] | None, typer.Option("-k", help="Number of recommendations; repeat for more. By default 5, 10 and 20.")
-]
-AllBaskets = Annotated[bool, typer.Option("--all", help="Evaluate all baskets, not a sample of 10,000.")]
+
+@dataclass(frozen=True)
+class Measure:
+    """Options of every evaluation.
+
+    Parameters
+    ----------
+    k
+        Number of recommendations; repeat for more. By default 5, 10 and 20.
+    all_baskets
+        Evaluate all baskets, not a sample of 10,000.
+    """
+
+    k: Annotated[list[int] | None, typer.Option("-k")] = None
+    all_baskets: Annotated[bool, typer.Option("--all")] = False
+    seed: Seed = 0
+
+    def options(self, display: Display) -> dict[str, Any]:
+        """Return the options of `evaluate` and `cross_validate`."""
+        from dpplearn.evaluation.evaluation import KS, MAX_BASKETS
+
+        most = None if self.all_baskets else MAX_BASKETS
+        return {"k": self.k or KS, "max_baskets": most, "rng": self.seed, "progress": display.progress}
 
 
 def score(
     model: Model,
     data: Data,
     read: Read,
+    measure: Measure,
     display: Display,
     against: Annotated[list[Path] | None, typer.Option(metavar="MODEL")] = None,
     train: Annotated[str | None, FILE] = None,
     by: Annotated[str | None, one_of(PERIODS)] = None,
     output: Annotated[Path | None, OUTPUT] = None,
-    k: Lengths = None,
-    seed: Seed = 0,
-    all_baskets: AllBaskets = False,
     unknown: Unknown = "error",
     force: Force = False,
 ) -> None:
@@ -51,7 +67,7 @@ def score(
     output
         Table to write: .csv, .parquet or .jsonl.
     """
-    from dpplearn.evaluation.evaluation import KS, MAX_BASKETS, evaluate
+    from dpplearn.evaluation.evaluation import evaluate
     from dpplearn.evaluation.result import SCORE_TABLE
 
     paths = [model, *(against or [])]
@@ -59,28 +75,17 @@ def score(
         check_format(output)
         check_target("--output", output, (*paths, data, train), SCORE_TABLE, force=force)
     models = dict(zip(_names(paths), map(dpplearn.load, paths), strict=True))
-    catalogue = next(iter(models.values())).catalogue
-    baskets, dropped = known_baskets(read.baskets(data, display), catalogue, unknown)
+    baskets = read.baskets(data, display)
     if by is not None:
         known_times(baskets.times)
-    try:
-        learned_from = None if train is None else known_baskets(read_baskets(train, **read.how), catalogue, unknown)[0]
-    except InputError as error:
-        raise InputError(f"--train {train}: {error}") from None
-    most = None if all_baskets else MAX_BASKETS
-    options: dict[str, Any] = {"max_baskets": most, "rng": seed, "progress": display.progress}
-    result = evaluate(models, baskets, train=learned_from, k=k or KS, **options)
+    past = None if train is None else read_baskets(train, **read.how)
+    result = evaluate(models, baskets, train=past, unknown=unknown, **measure.options(display))
     if output is not None:
         write_table(result.to_table(), output)
     periods = [] if by is None else [result.over_time(by, name) for name in models]
-    values = {
-        **result.to_dict(),
-        "unknown": dropped.to_dict(),
-        "over_time": [each.to_dict() for each in periods],
-    }
-    unknown_items = f"Unknown items: {dropped}." if dropped else ""
-    parts = [unknown_items, *result.tables(), *(table for each in periods for table in each.tables())]
-    files = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
+    values = {**result.to_dict(), "over_time": [each.to_dict() for each in periods]}
+    parts = [*result.tables(), *(table for each in periods for table in each.tables())]
+    files = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": measure.seed}
     display.write(Report(values, parts), **files, output=None if output is None else str(output))
 
 
