@@ -231,27 +231,27 @@ class OutputFolder:
 
     def matches(self, folder: Path) -> bool:
         """Return whether an existing folder is of this type."""
-        try:
-            manifest = json.loads((folder / MANIFEST).read_bytes())
-        except FileNotFoundError:
+        if not (folder / MANIFEST).exists():
             return (folder / self.work).is_dir()
+        return bool(self._manifest(folder).get("kind") == self.kind)
+
+    def _manifest(self, folder: Path) -> dict[str, Any]:
+        """Return the manifest of a folder, empty if it is malformed."""
+        try:
+            found = json.loads((folder / MANIFEST).read_bytes())
         except ValueError:
-            return False
-        return isinstance(manifest, dict) and manifest.get("kind") == self.kind
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def read(self, folder: str | PathLike[str]) -> dict[str, Any]:
         """Return the manifest of a folder."""
-        path = Path(folder) / MANIFEST
         try:
-            manifest = json.loads(path.read_bytes())
+            manifest = self._manifest(Path(folder))
         except OSError:
             raise InputError(f"{folder} has no readable {MANIFEST}; expected {self.name}") from None
-        except ValueError:
-            manifest = None
-        known = {"kind": self.kind, "format": self.format}
-        if not isinstance(manifest, dict) or not known.items() <= manifest.items():
+        if not {"kind": self.kind, "format": self.format}.items() <= manifest.items():
             what = f"a manifest of dpplearn {self.command} of format {self.format}"
-            raise InputError(f"{path} is not {what}; run {self.command} again")
+            raise InputError(f"{Path(folder) / MANIFEST} is not {what}; run {self.command} again")
         return manifest
 
     def write(self, folder: Path, manifest: Mapping[str, Any]) -> None:
