@@ -75,9 +75,8 @@ def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) 
     items, places = items[order], np.ix_(order, order)
     values = np.where(shown, log_lift, np.nan)[places]
     np.fill_diagonal(values, np.nan)
-    n, n_pairs = len(items), len(items) * (len(items) - 1) // 2
-    hidden = f"white: not significant ({count(n_pairs - np.triu(shown, 1).sum())} of {count(n_pairs, 'pair')})"
-    note = "significance unknown: the model has no training counts" if model.training is None else hidden
+    n, known = len(items), model.training is not None
+    note = "white: not significant" if known else "significance unknown: the model has no training counts"
     labels = [f"{name}  {number}" for number, name in enumerate(names(model.catalogue.select(items)), start=1)]
     side = max(ROW * n, 2.4)
     with drawing(figure, side + label_width(labels) + 1.5, side + 1.1) as (figure, axes):
