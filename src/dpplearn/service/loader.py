@@ -212,38 +212,30 @@ class LiveModelStore:
         self._source, self._log = source, log
         self._seen = stamp(source)  # before reading: what is written meanwhile is read at the next refresh
         self.now = read_store(source, costs=costs)
-        self.failed = "; ".join(self.now.broken.values())
         self._report("store_loaded")
 
-    def refresh(self) -> bool:
-        """Load the source again if it has changed. Return whether it was replaced."""
-        seen = stamp(self._source)
-        if seen == self._seen:
-            return False
-        self._seen = seen
+    def refresh(self) -> None:
+        """Load the source again if it has changed. Whatever goes wrong, the current models are kept."""
         try:
-            new = read_store(self._source, self.now)
-        except InputError as error:
-            self._refuse(str(error))
-            return False
-        before, self.now, self.failed = self.now, new, "; ".join(new.broken.values())
-        if before.version != new.version or new.broken:
-            self._report("store_replaced")
-        return True
+            seen, before = stamp(self._source), self.now
+            if seen == self._seen:
+                return
+            self._seen = seen
+            self.now = read_store(self._source, before)
+        except Exception as error:
+            self.failed = f"{type(error).__name__}: {error}"
+            self._log("store_refused", reason=self.failed)
+        else:
+            self._report("store_replaced", changed=before.version != self.now.version)
 
     async def watch(self, seconds: float) -> None:
-        """Refresh again and again, until cancelled. No error ends it: the current models are kept."""
+        """Refresh again and again, until cancelled."""
         while True:
             await asyncio.sleep(seconds)
-            try:
-                await asyncio.to_thread(self.refresh)
-            except Exception as error:
-                self._refuse(f"{type(error).__name__}: {error}")
+            await asyncio.to_thread(self.refresh)
 
-    def _refuse(self, reason: str) -> None:
-        self.failed = reason
-        self._log("store_refused", reason=reason)
-
-    def _report(self, event: str) -> None:
-        versions = {name: version[:12] for name, version in self.now.versions.items()}
-        self._log(event, models=versions, broken=dict(self.now.broken))
+    def _report(self, event: str, *, changed: bool = True) -> None:
+        self.failed = "; ".join(self.now.broken.values())
+        if changed or self.failed:
+            versions = {name: version[:12] for name, version in self.now.versions.items()}
+            self._log(event, models=versions, broken=dict(self.now.broken))
