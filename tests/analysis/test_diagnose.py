@@ -148,7 +148,7 @@ def test_sizes_and_sparsity_are_counted() -> None:
         [["a", "b"], ["a"], [], ["a", "c", "d"]], ["a", "b", "c", "d", "e"], weights=[2, 1, 1, 6]
     )
     found = diagnose(baskets).summary
-    assert (found.n_baskets, found.weight, found.n_empty, found.n_single) == (4, 10, 1, 1)
+    assert (found.n_baskets, found.weight, found.n_empty) == (4, 10, 1)
     assert (found.mean_size, found.max_size) == (2.3, 3)
     assert (found.n_items, found.n_modelled, found.n_rare) == (5, 4, 2)
 

@@ -76,7 +76,6 @@ class DataSummary:
     n_baskets: int
     weight: float
     n_empty: int
-    n_single: int  # baskets of one item
     mean_size: float
     max_size: int
     n_items: int
@@ -340,7 +339,6 @@ def _summary(baskets: Baskets, modelled: Baskets) -> DataSummary:
         n_baskets=len(sizes),
         weight=baskets.total_weight,
         n_empty=int((sizes == 0).sum()),
-        n_single=int((sizes == 1).sum()),
         mean_size=float(np.average(sizes, weights=positive.weights)),
         max_size=int(sizes.max()),
         n_items=baskets.n_items,

@@ -87,17 +87,11 @@ class LiftBySimilarity:
 
     def table(self) -> TextTable:
         """Return the bins as a table."""
-        rows = [
-            (
-                "none" if each.low < 0 else f"above {each.low:g}, to {each.high:g}",
-                count(each.n_pairs),
-                count(each.observed),
-                number(each.expected, 1),
-                number(each.ratio, 2),
-                each.interval,
-            )
-            for each in self.bins
-        ]
+        rows = []
+        for each in self.bins:
+            similarity = "none" if each.low < 0 else f"above {each.low:g}, to {each.high:g}"
+            counts = count(each.n_pairs), count(each.observed), number(each.expected, 1)
+            rows.append((similarity, *counts, number(each.ratio, 2), each.interval))
         columns = ["similarity", "pairs>", "observed>", "expected>", "lift>", "95% interval>"]
         return TextTable("Lift by similarity", self.sentence, columns, rows)
 
