@@ -21,6 +21,7 @@ RIDGE = 1e-10  # on second derivatives, relative to the largest: weights may be 
 MAX_CHANGE = 4.0  # of a quality in one step
 MAX_STEPS = 100
 GRADIENT_TOL = 1e-11
+ROUNDING = 1e-12  # of the objective, relative: more than its last digits, as L may be near singular
 SUFFICIENT = 1e-4  # fraction of the predicted ascent that a step must bring
 
 
@@ -124,7 +125,7 @@ def best_weights(target: Target, theta: Floats | None = None) -> tuple[Floats, Q
         H.flat[:: len(H) + 1] += RIDGE * max(float(H.diagonal().max()), EPSILON)
         direction = np.linalg.solve(H, g)
         direction /= max(1.0, float(np.abs(target.F @ direction).max()) / MAX_CHANGE)
-        least = value - 100 * EPSILON * max(1.0, abs(value))
+        least = value - ROUNDING * max(1.0, abs(value))
         for t in step_sizes():
             there, new = target.at(theta + t * direction)
             if new >= least + SUFFICIENT * t * float(g @ direction):
