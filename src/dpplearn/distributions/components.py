@@ -224,15 +224,14 @@ class Stack(Components):
         return flat[0] if len(flat) == 1 else cls(tuple(flat))
 
     @cached_property
-    def _starts(self) -> Ints:
-        return np.cumsum([0, *(part.m for part in self.parts)])
-
     def _slices(self) -> list[tuple[Components, slice]]:
-        return [(part, slice(*ends)) for part, ends in zip(self.parts, pairwise(self._starts.tolist()), strict=True)]
+        """Each part with the places of its components."""
+        ends = np.cumsum([0, *(part.m for part in self.parts)]).tolist()
+        return [(part, slice(*each)) for part, each in zip(self.parts, pairwise(ends), strict=True)]
 
     @property
     def m(self) -> int:
-        return int(self._starts[-1])
+        return sum(part.m for part in self.parts)
 
     @property
     def n_items(self) -> int:
@@ -288,10 +287,10 @@ class Stack(Components):
         return np.concatenate(log_p), np.concatenate(marginals)
 
     def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
-        return np.asarray(sum(part.pair_marginals(weights[own], rows, columns) for part, own in self._slices()))
+        return np.asarray(sum(part.pair_marginals(weights[own], rows, columns) for part, own in self._slices))
 
     def next(self, inclusion: bool, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> NextItems:
-        each = [part.next(inclusion, log_mass[own], sets, items) for part, own in self._slices()]
+        each = [part.next(inclusion, log_mass[own], sets, items) for part, own in self._slices]
         log_p, scales, x = zip(*each, strict=True)
         scale, weights = relative(np.stack(scales, axis=1))
         return np.concatenate(log_p, axis=1), scale, np.einsum("sp,psj->sj", weights, np.stack(x))
@@ -302,17 +301,16 @@ class Stack(Components):
     def sample(
         self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None
     ) -> list[Ints]:
-        found: list[Ints] = [which] * len(which)  # replaced below
-        for part, own in self._slices():
+        found: dict[int, Ints] = {}
+        for part, own in self._slices:
             rows = np.flatnonzero((which >= own.start) & (which < own.stop))
             if len(rows):
                 drawn = part.sample(which[rows] - own.start, rng, k, nonempty, threads)
-                for row, each in zip(rows.tolist(), drawn, strict=True):
-                    found[row] = each
-        return found
+                found.update(zip(rows.tolist(), drawn, strict=True))
+        return [found[row] for row in range(len(which))]
 
     def similarity(self, weights: Floats, items: Ints) -> tuple[Floats, Similarity]:
-        of_parts, each = zip(*(part.similarity(weights[own], items) for part, own in self._slices()), strict=True)
+        of_parts, each = zip(*(part.similarity(weights[own], items) for part, own in self._slices), strict=True)
 
         def rows_and_columns(chosen: Ints) -> tuple[Floats, Floats]:
             rows, columns = zip(*(similarity(chosen) for similarity in each), strict=True)
@@ -323,7 +321,7 @@ class Stack(Components):
     def take(self, which: Ints) -> Components:
         kept = [
             part.take(inside - own.start)
-            for part, own in self._slices()
+            for part, own in self._slices
             if len(inside := which[(which >= own.start) & (which < own.stop)])
         ]
         return Stack.of(kept)

@@ -299,18 +299,10 @@ class ScaledDPPs(Components):
         own = self.odds[:, item] * (1 + self.interaction.diagonal()[:, item])
         return -np.log1p(own), ScaledDPPs(self.log_odds[:, places], self.interaction.keep(places))
 
-    def L(self, c: int) -> Floats:
-        """Return the kernel of one component as a matrix."""
-        return self._of_sets.matrix(c)
-
-    def K(self, c: int) -> Floats:
-        """Return the marginal kernel of one component as a matrix."""
-        return self._of_inclusion.matrix(c)
-
     @cached_property
     def _eigenvalues(self) -> npt.NDArray[np.complex128]:
         """Eigenvalues of each L_c, (m, n_items). Their real parts are nonnegative."""
-        found = np.array([np.linalg.eigvals(self.L(c)) for c in range(self.m)], dtype=complex)
+        found = np.array([np.linalg.eigvals(self._of_sets.matrix(c)) for c in range(self.m)], dtype=complex)
         return np.asarray(np.maximum(found.real, 0) + 1j * found.imag)
 
     @property
@@ -331,7 +323,7 @@ class ScaledDPPs(Components):
 
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
         if self._large is None:
-            each = [sizes.dense_marginals(self.L(c), mu, k) for c, mu in enumerate(self._eigenvalues)]
+            each = [sizes.dense_marginals(self._of_sets.matrix(c), mu, k) for c, mu in enumerate(self._eigenvalues)]
         else:
             each = [sizes.low_rank_marginals(*one, k) for one in self._each()]
         log_p, marginals = zip(*each, strict=True)
@@ -347,9 +339,10 @@ class ScaledDPPs(Components):
         low_rank = self._large
         if low_rank is None:
             if k is None:
-                return sampling.DenseSampler(self.K(c), -np.expm1(-self.log_Z[c]))
+                return sampling.DenseSampler(self._of_inclusion.matrix(c), -np.expm1(-self.log_Z[c]))
             t = sizes.tilt_to_size(self._eigenvalues[c], k)
-            return sampling.DenseSampler(np.eye(self.n_items) - np.linalg.inv(np.eye(self.n_items) + t * self.L(c)))
+            identity = np.eye(self.n_items)
+            return sampling.DenseSampler(identity - np.linalg.inv(identity + t * self._of_sets.matrix(c)))
         if k is None and c in self._samplers:
             return self._samplers[c]
         log_odds, of_c = self._log_odds[c], low_rank.take(np.array([c]))

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit, types
 
 from dpplearn.distributions.compiled.signatures import (
+    COUNTS,
     ITEMS,
     MATRIX,
     NUMBERS,
@@ -15,12 +16,10 @@ from dpplearn.distributions.compiled.signatures import (
     OUT_NUMBERS,
 )
 
-OFFSETS = types.Array(types.int64, 1, "C", readonly=True)
-
 
 @njit(
     types.float64(
-        *(ITEMS, OFFSETS, NUMBERS, MATRIX, NUMBERS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS)
+        *(ITEMS, COUNTS, NUMBERS, MATRIX, NUMBERS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS)
     ),
     nogil=True,
     cache=True,

@@ -10,7 +10,6 @@ from numba import types
 MATRIX = types.Array(types.float64, 2, "C", readonly=True)
 NUMBERS = types.Array(types.float64, 1, "C", readonly=True)
 ITEMS = types.Array(types.int32, 1, "C", readonly=True)
-SETS = types.Array(types.int32, 2, "C", readonly=True)
 COUNTS = types.Array(types.int64, 1, "C", readonly=True)
 GROUPS = types.Array(types.int64, 2, "C", readonly=True)
 OUT_MATRIX = types.float64[:, ::1]
