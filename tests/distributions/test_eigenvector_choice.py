@@ -7,20 +7,17 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import fft, stats
+from scipy import fft
 
-from distributions.contract import LEVEL
 from dpplearn.arrays import Ints
 from dpplearn.distributions import sampling as choice
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.sampling import choice_given_size, inclusion_table, log_size_table
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
-from helpers.spectra import rotation
 
 MIXED = [0.0, 0.25, 0.5, 1.0, 0.125, 0.75, 0.0, 1.0]
 UNEVEN = [1 - 1e-12, 1e-12, 0.5, 1e-3, 0.999, 1e-7, 0.3, 1 - 1e-7]
@@ -78,15 +75,6 @@ def test_no_uniform_number_leaves_a_draw_short_of_eigenvectors() -> None:
         assert chosen[0, 0] >= 0
         assert np.all(np.diff(chosen[0]) > 0)
         assert np.all(lam[chosen[0]] > 0)
-
-
-def test_a_draw_does_not_depend_on_the_one_before() -> None:
-    """Sizes of successive draws, in streams of 32 and across their borders."""
-    sizes = np.array([len(Y) for Y in draws(SpectralDPP(np.linspace(0.1, 0.9, 6), rotation(6)), 20_000)])
-    pairs = np.array(list(pairwise(sizes)))
-    across = np.arange(len(pairs)) % 32 == 31
-    for some in (across, ~across):
-        assert stats.pearsonr(*pairs[some].T).pvalue > LEVEL
 
 
 def test_draws_from_2000_items_have_the_expected_size_and_eigenvectors() -> None:
