@@ -299,10 +299,14 @@ class ScaledDPPs(Components):
         own = self.odds[:, item] * (1 + self.interaction.diagonal()[:, item])
         return -np.log1p(own), ScaledDPPs(self.log_odds[:, places], self.interaction.keep(places))
 
+    def L(self, c: int) -> Floats:
+        """Return the kernel of one component as a matrix."""
+        return self._of_sets.matrix(c)
+
     @cached_property
     def _eigenvalues(self) -> npt.NDArray[np.complex128]:
         """Eigenvalues of each L_c, (m, n_items). Their real parts are nonnegative."""
-        found = np.array([np.linalg.eigvals(self._of_sets.matrix(c)) for c in range(self.m)], dtype=complex)
+        found = np.array([np.linalg.eigvals(self.L(c)) for c in range(self.m)], dtype=complex)
         return np.asarray(np.maximum(found.real, 0) + 1j * found.imag)
 
     @property
@@ -323,7 +327,7 @@ class ScaledDPPs(Components):
 
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
         if self._large is None:
-            each = [sizes.dense_marginals(self._of_sets.matrix(c), mu, k) for c, mu in enumerate(self._eigenvalues)]
+            each = [sizes.dense_marginals(self.L(c), mu, k) for c, mu in enumerate(self._eigenvalues)]
         else:
             each = [sizes.low_rank_marginals(*one, k) for one in self._each()]
         log_p, marginals = zip(*each, strict=True)
@@ -342,7 +346,7 @@ class ScaledDPPs(Components):
                 return sampling.DenseSampler(self._of_inclusion.matrix(c), -np.expm1(-self.log_Z[c]))
             t = sizes.tilt_to_size(self._eigenvalues[c], k)
             identity = np.eye(self.n_items)
-            return sampling.DenseSampler(identity - np.linalg.inv(identity + t * self._of_sets.matrix(c)))
+            return sampling.DenseSampler(identity - np.linalg.inv(identity + t * self.L(c)))
         if k is None and c in self._samplers:
             return self._samplers[c]
         log_odds, of_c = self._log_odds[c], low_rank.take(np.array([c]))
