@@ -255,7 +255,7 @@ def test_a_pivot_below_rounding_size_relative_to_its_item_makes_a_set_impossible
 @pytest.mark.parametrize("k", [1, *EACH_PATH])
 def test_a_set_with_an_entry_that_cannot_be_is_impossible_and_the_others_are_not_disturbed(k: int) -> None:
     """An entry of the diagonal, and one of a pair."""
-    of_item, of_pair = (0.0, -1.0, np.nan, np.inf), (np.nan, np.inf, -np.inf)
+    of_item, of_pair = (0.0, -1.0, np.nan, np.inf), (np.nan, np.inf, -np.inf, *[1e3] * (k > 1))
     for other, entry in (*((k, each) for each in of_item), *((1, each) for each in of_pair)):
         L = definite_L(k + 3)
         if entry == 0:

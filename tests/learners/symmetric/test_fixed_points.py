@@ -32,27 +32,23 @@ def mean_inverse(L: np.ndarray, baskets: Baskets) -> np.ndarray:
     return delta
 
 
-DELTA = mean_inverse(L, PROBLEM)
-
-
 def test_a_picard_step_is_the_printed_one() -> None:
     start, step = first_steps("picard")
     np.testing.assert_allclose(start.kernel.L, L, atol=1e-12)
     assert step.step_size == 1.3
-    np.testing.assert_allclose(step.kernel.L, L + 1.3 * L @ (DELTA - np.linalg.inv(ONE + L)) @ L, atol=1e-10)
+    np.testing.assert_allclose(
+        step.kernel.L, L + 1.3 * L @ (mean_inverse(L, PROBLEM) - np.linalg.inv(ONE + L)) @ L, atol=1e-10
+    )
 
 
-def test_a_plain_mm_step_solves_the_printed_equation() -> None:
-    *_, before, step = first_steps("mm", ACCELERATED_STEPS + 2)  # the first steps are accelerated
-    L, X = before.kernel.L, step.kernel.L
-    delta = mean_inverse(L, PROBLEM)
-    assert step.step_size == 1
-    np.testing.assert_allclose(X @ np.linalg.inv(ONE + L) @ X, L @ delta @ L, atol=1e-10)
-
-
-def test_an_accelerated_mm_step_solves_the_equation_with_both_terms() -> None:
-    _, step = first_steps("mm")
-    mu, X = acceleration(np.array(L), DELTA), step.kernel.L
-    assert mu < 0
-    assert step.step_size == pytest.approx(1 - mu, rel=1e-12)  # an eigenvalue of 6 by 6, found twice
-    np.testing.assert_allclose(X @ (np.linalg.inv(ONE + L) + mu * DELTA) @ X, (1 + mu) * L @ DELTA @ L, atol=1e-10)
+def test_an_mm_step_solves_the_printed_equation() -> None:
+    """With both terms in the accelerated steps at the start, and with μ = 0 after them."""
+    steps = first_steps("mm", ACCELERATED_STEPS + 2)
+    for before, step, accelerated in ((steps[0], steps[1], True), (steps[-2], steps[-1], False)):
+        L, X = before.kernel.L, step.kernel.L
+        delta = mean_inverse(L, PROBLEM)
+        mu = acceleration(np.array(L), delta) if accelerated else 0.0
+        assert (mu < 0) == accelerated
+        assert step.step_size == pytest.approx(1 - mu, rel=1e-12)  # an eigenvalue of 6 by 6, found twice
+        left = X @ (np.linalg.inv(ONE + L) + mu * delta) @ X
+        np.testing.assert_allclose(left, (1 + mu) * L @ delta @ L, atol=1e-10)
