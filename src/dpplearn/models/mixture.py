@@ -162,13 +162,10 @@ class Mixture(SetModel):
 
 def distribution_over(model: SetModel, catalogue: Catalogue) -> SetDistribution:
     """Return the distribution of a model with its items in the order of a catalogue, which must have the same items."""
+    odd = {*map(str, model.items)} ^ {*map(str, catalogue.labels)}
+    if odd:
+        raise InputError(f"item {min(odd)!r} is missing from a model or from the data; see restrict and with_items")
     order = model.catalogue.translation(catalogue)
-    if len(model.items) != len(catalogue) or (order < 0).any():
-        odd = [item for item in model.items if item not in catalogue]
-        odd += [item for item in catalogue.labels if item not in model.catalogue]
-        raise InputError(
-            f"item {odd[0]!r} is missing from a model or from the data; all must have the same items, see restrict"
-        )
     same = np.array_equal(order, np.arange(len(order)))
     return model.distribution if same else model.distribution.reorder(order)
 

@@ -237,9 +237,7 @@ class ModelStore(Mapping[str, Model]):
     def tables(self) -> Iterator[Part]:
         """Yield the models with their evaluation by `fit_all`, and the categories that could not be fitted."""
         categories = self.manifest["categories"]
-        n_old = sum(bool(each.get("old")) for each in categories)
-        unchanged = len(categories) - len(self.fitted) - n_old
-        fitted = f"{len(self.fitted):,} fitted, {unchanged:,} unchanged, {len(self.failed):,} failed"
+        fitted = f"{len(categories):,}, of which {len(self.fitted):,} fitted now; {len(self.failed):,} failed"
         yield Facts("Model store", [("folder", str(self.folder)), ("categories", fitted)])
         columns = ["category", "items>", "baskets>", "gain>", "rank>", "loglik>", "vs last>", "on", "model"]
         yield TextTable("Models", RESULTS, columns, [self._row(each) for each in categories if "result" in each])
@@ -308,11 +306,11 @@ class ModelStore(Mapping[str, Model]):
     @cached_property
     def distributions(self) -> dict[str, SetDistribution]:
         """The distribution of the items of each category in any basket: empty with probability 1 − share."""
-        shares = {slug: each.share for slug, each in self._entries.items()}
-        own = {slug: model.distribution for slug, model in self.items()}
-        return {
-            slug: own[slug] if share is None else own[slug].with_p_empty(1 - share) for slug, share in shares.items()
-        }
+        found = {slug: model.distribution for slug, model in self.items()}
+        for slug, each in self._entries.items():
+            if each.share is not None:
+                found[slug] = found[slug].with_p_empty(1 - each.share)
+        return found
 
     # Recommendations.
 
