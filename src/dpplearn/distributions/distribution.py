@@ -325,7 +325,7 @@ class SetDistribution:
         log_p = self.log_prob(prefixes)
         if log_p[-1] == -np.inf:
             _check_possible(self.log_inclusion(prefixes)[-1])
-        items, gains = include.tolist(), _ratio(log_p[1:], log_p[:-1]).tolist()
+        items, gains, log_prob = include.tolist(), _ratio(log_p[1:], log_p[:-1]).tolist(), float(log_p[-1])
         while len(items) < (self.n_items if k is None else min(k, self.n_items)):
             one = self._one(np.array(items, dtype=np.int64))
             best = self.components.top(TopQuery(self.log_mass, one, 1))
@@ -337,8 +337,11 @@ class SetDistribution:
                 break
             items.append(item)
             gains.append(gain)
+            log_prob = float(best.log_x[0, 0])
         found = np.array(items, dtype=np.int64)
-        return found, np.array(gains), float(self.log_prob(self._one(found))[0])
+        if np.isnan(gains).any():  # what follows a set of probability 0 has few digits
+            log_prob = float(self.log_prob(self._one(found))[0])
+        return found, np.array(gains), log_prob
 
     # Other distributions.
 
