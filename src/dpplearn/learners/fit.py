@@ -156,8 +156,8 @@ def fit_dpp(
     init : {"moments", "wishart"}, default "moments"
         Initial kernel, as in Section 5 of [1]_. Ignored if `start` is given.
     start : DPP, FitResult or path, optional
-        Initial model of the first run. Items are matched by name. New items start nearly independent at their
-        frequency; items that the baskets lack are marginalised out.
+        Initial model of the first run. Items are matched by name. New items start at their frequency, with the
+        off-diagonal entries of the moments start; items that the baskets lack are marginalised out.
     restarts : int, default 1
         Number of runs. Runs after the first start from random kernels. The best run is returned.
     shrinkage : float or "auto", optional

@@ -89,7 +89,7 @@ def adapted(kernel: SpectralDPP, catalogue: Catalogue, baskets: AnyBaskets) -> S
     _, both = old.extend(np.clip(baskets.frequencies()[~known], FLOOR, CAP))
     order = np.argsort(np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)]))
     coupled = _coupled(both.restrict(order), baskets)
-    return SpectralDPP(np.clip(coupled.eigenvalues, FLOOR, CAP), coupled.eigenvectors)
+    return SpectralDPP(np.clip(coupled.eigenvalues, FLOOR, 1 - BORDER), coupled.eigenvectors)
 
 
 def positions_in(catalogue: Catalogue, baskets: AnyBaskets) -> Ints:
