@@ -16,6 +16,7 @@ import pytest
 import dpplearn as dl
 from dpplearn import Checkpoint, FitProgress, InputError, InputWarning, Stop
 from dpplearn.datasets.registries import make_registries
+from dpplearn.models.model_file import file_content, read_file
 
 pytestmark = pytest.mark.slow
 
@@ -157,6 +158,21 @@ def test_a_low_rank_fit_continues_its_schedule(at: int, whole: dl.FitResult, tmp
         whole.model.learned.validation_log_likelihood, abs=1e-6
     )
     assert again.model.training.schedule is None  # of a finished fit
+
+
+def test_a_file_with_an_invalid_schedule_is_refused_and_without_its_names_is_an_ordinary_start(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    with pytest.raises(KeyboardInterrupt):
+        dl.fit(BASKETS, **LOW_RANK, rng=0, callback=AtIteration(path, 65))
+    arrays, document = read_file(path)
+    invalid = [("columns", np.zeros(3, int)), ("log_odds", np.zeros((2, 2))), ("Z", np.zeros((1, 6))), ("mean", None)]
+    for name, value in invalid:
+        changed = arrays | {f"schedule.{name}": value}
+        path.write_bytes(file_content({key: each for key, each in changed.items() if each is not None}, document))
+        with pytest.raises(InputError, match=f"schedule.{'mean' if name == 'Z' else name}"):
+            dl.load(path)
+    path.write_bytes(file_content({name: each for name, each in arrays.items() if "counts" not in name}, document))
+    assert dl.fit(BASKETS, start=path, rng=0, threads=1, max_iter=1).restarts[0].start == "given"
 
 
 @pytest.mark.parametrize("change", ["other baskets", "other segments", "a model without a schedule"])

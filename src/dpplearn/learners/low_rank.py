@@ -161,7 +161,8 @@ class LowRankProblem(Problem):
 
     def resumed(self, schedule: Arrays) -> LowRankState | None:
         same_columns = schedule["columns"].tolist() == [self.repelling, self.attracting]
-        if not same_columns or schedule["log_odds"].shape != (self.segments, self.baskets.n_items):
+        same_rows = schedule["Z"].shape in ((len(self.active), 0), (len(self.active), self.columns))
+        if not same_columns or not same_rows or schedule["log_odds"].shape != (self.segments, self.baskets.n_items):
             return None
         return LowRankState(**{name: schedule[name] for name in LowRankState._fields})
 

@@ -275,7 +275,6 @@ class Training:
         if "history.log_likelihood" in arrays:
             n_steps = arrays["history.log_likelihood"].size
             history = History(*(read(f"history.{each.name}", (n_steps,)) for each in fields(History)))
-        schedule = {name: array for name, array in arrays.items() if name.startswith("schedule.")}
         return cls(
             weight,
             read("training.item_weights", (n,), 0, most),
@@ -284,8 +283,17 @@ class Training:
             history,
             read("training.blend", (1,), 0, 1).item() if "training.blend" in arrays else None,
             read("training.least", (1,), 0).item() if "training.least" in arrays else 0.0,
-            {name.removeprefix("schedule."): array for name, array in schedule.items()} or None,
+            _checked_schedule(arrays, n) if "schedule.counts" in arrays else None,
         )
+
+
+def _checked_schedule(arrays: Mapping[str, npt.NDArray[Any]], n_items: int) -> Mapping[str, npt.NDArray[Any]]:
+    """Return the state of a schedule in a file, as `LowRankState` and the fit have written it."""
+    m, of_Z = arrays["schedule.weights"].size, arrays["schedule.Z"].shape
+    integers, floats = {"counts": 3, "columns": 2, "split_seed": 1}, {"weights": (m,), "log_odds": (m, n_items)}
+    floats |= dict.fromkeys(("Z", "mean", "square"), of_Z)
+    found = {name: _checked(arrays, f"schedule.{name}", (size,), 0, kinds="iu") for name, size in integers.items()}
+    return found | {name: _checked(arrays, f"schedule.{name}", shape) for name, shape in floats.items()}
 
 
 def _checked(
