@@ -25,7 +25,7 @@ from dpplearn.learners.fit import fit_dpp
 from dpplearn.learners.settings import settings_of
 from dpplearn.models.independence import MIN_GAIN
 from dpplearn.models.relations import MIN_SUBSTITUTION, SubstituteGroup, substitute_groups
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, shortened
+from dpplearn.utils.text import Facts, Part, Result, TextTable, count, number, shortened
 
 MAX_ITEMS = 200  # most frequent items that models are fitted to, because fits of more take long
 FOLDS = 5
@@ -85,7 +85,7 @@ class DataSummary:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis:
+class Diagnosis(Result):
     """Result of `diagnose`: which model suits the baskets.
 
     Attributes
@@ -247,9 +247,6 @@ class Diagnosis:
             "more_often": [each._asdict() for each in self.strongest_pairs(top, above=True)],
             "similarity": None if self.similarity is None else self.similarity.to_dict(),
         }
-
-    def __str__(self) -> str:
-        return as_text(self.tables())
 
 
 def diagnose(

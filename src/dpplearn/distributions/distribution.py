@@ -58,11 +58,6 @@ class Top(NamedTuple):
     possible: Bools  # (s,) whether P(A ⊆ Y) > 0
 
 
-def no_items(s: int, k: int) -> Top:
-    """Return lists without items, to be filled."""
-    return Top(np.full((s, k), -1), np.full((s, k), np.nan), np.full((s, k), np.nan), np.ones(s, bool))
-
-
 @dataclass(frozen=True, eq=False)
 class SetDistribution:
     """A distribution over the subsets of n_items items. A value: no method changes it.

@@ -10,7 +10,8 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.components import sets_of
-from dpplearn.distributions.distribution import SetDistribution, Top, no_items
+from dpplearn.distributions.distribution import SetDistribution, Top
+from dpplearn.distributions.ranking import chosen, highest
 from dpplearn.errors import InputError
 from dpplearn.models.record import Training
 
@@ -42,16 +43,14 @@ def top_blended(
         )
     if candidate is None:
         candidate = np.ones(distribution.n_items, bool)
-    top = no_items(len(sets), k)
-    top.possible[:] = distribution.log_inclusion(sets) > -np.inf
+    shape, possible = (len(sets), k), distribution.log_inclusion(sets) > -np.inf
+    top = Top(np.empty(shape, np.int64), np.empty(shape), np.empty(shape), possible)
     for row in range(len(sets)):
-        basket = sets.positions(row).astype(np.int64)
-        scores = blended(distribution, training, basket, weight, candidate)
-        best = np.argsort(-scores, kind="stable")[:k]
-        best = best[scores[best] > 0]
-        top.items[row, : len(best)], top.scores[row, : len(best)] = best, scores[best]
-        one = sets_of([basket], distribution.n_items)
-        top.probabilities[row, : len(best)] = distribution.next_probabilities(one, best[None])[0]
+        scores = blended(distribution, training, sets.positions(row).astype(np.int64), weight, candidate)[None]
+        best = highest(scores, k)
+        top.items[row], top.scores[row] = best, chosen(scores, best)
+        probabilities = distribution.next_probabilities(sets.subset([row]), best)
+        top.probabilities[row] = np.where(best >= 0, probabilities, np.nan)
     return top
 
 

@@ -16,7 +16,7 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.record import Provenance
 from dpplearn.models.relations import RelatedPairs, related_pairs
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, briefly, chance, count, number, share, signed
+from dpplearn.utils.text import Facts, Part, Result, TextTable, briefly, chance, count, number, share, signed
 
 N_LIKED, N_LIKED_SHOWN = 10, 3  # items of a segment in `to_dict`, and in the table
 FACTS = {
@@ -34,7 +34,7 @@ INTERVAL = (
 
 
 @dataclass(frozen=True, repr=False)
-class Description:
+class Description(Result):
     """A summary of a model.
 
     Examples
@@ -101,12 +101,9 @@ class Description:
         yield "", f"90% of the sets have {size['percentile_5']} to {size['percentile_95']} items"
         yield "P(empty set)", "0 (excluded)" if self.model.nonempty else chance(size["probability_empty"])
 
-    def __str__(self) -> str:
-        return as_text(self.tables())
-
 
 @dataclass(frozen=True)
-class ItemDescription:
+class ItemDescription(Result):
     """The probability, substitutes and complements of one item.
 
     Examples
@@ -140,9 +137,6 @@ class ItemDescription:
             more = self.n_not_significant[side]
             yield f"{more:,} more: the difference from independence is not significant." if more else ""
         yield INTERVAL
-
-    def __str__(self) -> str:
-        return as_text(self.tables())
 
 
 def _segments(model: DPP | Mixture) -> list[Segment]:

@@ -14,7 +14,7 @@ from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
 from dpplearn.errors import InputError, whole_number
-from dpplearn.utils.text import Part, TextTable, as_text, briefly, chance, share
+from dpplearn.utils.text import Part, Result, TextTable, briefly, chance, share
 
 MAX_EXACT = 10  # items of a basket up to which all 2^10 subsets are evaluated
 N_ORDERS = 50  # random orders for larger baskets
@@ -36,7 +36,7 @@ class Influence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Result):
     """The effect of a basket on a candidate: alone · Π factors = given, and the same for scores.
 
     The factors are exp of the Shapley values [Shapley53] of the logarithms: the change when the items of the basket
@@ -86,9 +86,6 @@ class Explanation:
         )
         if self.n_orders is not None:
             yield f"Means over {self.n_orders} random orders; relative standard error {share(self.error, 1)}."
-
-    def __str__(self) -> str:
-        return as_text(self.tables())
 
 
 def explanation(

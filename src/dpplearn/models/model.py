@@ -157,16 +157,11 @@ class SetModel:
 
     @classmethod
     def of_distribution(
-        cls,
-        distribution: SetDistribution,
-        items: Sequence[Label] | None = None,
-        *,
-        learned: Provenance | None = None,
-        training: Training | None = None,
+        cls, distribution: SetDistribution, items: Sequence[Label] | None = None, **record: Any
     ) -> Self:
-        """Return a model of this class with a given distribution."""
+        """Return a model of this class with a given distribution, and perhaps `learned` and `training`."""
         model = cls.__new__(cls)
-        SetModel.__init__(model, distribution, items, learned=learned, training=training)
+        SetModel.__init__(model, distribution, items, **record)
         return model
 
     def with_record(self, learned: Provenance, training: Training | None) -> Self:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.pairs import MAX_PAIRS, PairCounts, pair_counts
+from dpplearn.data.pairs import MAX_PAIRS, pair_counts
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
 
@@ -196,11 +196,6 @@ class Training:
         [1.0, 2.0, 0.0]
         """
         return replace(self, item_weights=np.append(self.item_weights, np.zeros(n)), schedule=None)
-
-    @property
-    def pair_counts(self) -> PairCounts:
-        """The pairs that co-occur, and their weights."""
-        return PairCounts(self.pairs, self.pair_weights, self.least)
 
     @property
     def frequencies(self) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.catalogue import Label
-from dpplearn.data.pairs import Cooccurrence, Pair, PairTests, count_tests, independence_scale, significant
+from dpplearn.data.pairs import Cooccurrence, Pair, PairCounts, PairTests, count_tests, independence_scale, significant
 from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError, whole_number
@@ -133,7 +133,8 @@ def related_pairs(model: SetModel, k: int = 10) -> RelatedPairs:
         tests = PairTests(pairs, Cooccurrence(unknown, unknown), np.isnan(unknown), len(pairs))
     else:
         scale = independence_scale(training.frequencies, empty_ratio(model.distribution))
-        tests = count_tests(training.item_weights, training.weight, training.pair_counts, scale)
+        counts = PairCounts(training.pairs, training.pair_weights, training.least)
+        tests = count_tests(training.item_weights, training.weight, counts, scale)
     return RelatedPairs(*(_most_certain(model, tests, k, above=above) for above in (False, True)))
 
 

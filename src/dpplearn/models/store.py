@@ -397,7 +397,6 @@ class ModelStore(Mapping[str, Model]):
         slugs, baskets = list(self), baskets.over(self.catalogue)
         if len(self) == 1:
             top = self.distributions[slugs[0]].top_next(baskets, k, allowed & chosen, threads)
-            top.items[~top.possible] = -1
             return _ranked_items(top, np.arange(len(baskets)), 0, self._items[0]), top.possible
         # The items of a category are ranked for each basket with items of it, and once for all other baskets.
         category, position = self._places[:, :, baskets.indices]
@@ -513,8 +512,8 @@ def write_store(
 
 
 def _ranked_items(top: Top, baskets: Ints, category: int, items: Ints) -> RankedItems:
-    """Return the items of a ranking of one category for some baskets. `items` are its items in the catalogue."""
-    row, place = np.nonzero(top.items >= 0)
+    """Return a ranking of the items of one category, `items` in the catalogue, for those baskets that are possible."""
+    row, place = np.nonzero((top.items >= 0) & top.possible[:, None])
     found = np.empty(len(row), RANKED_ITEM)
     found["basket"], found["rank"], found["category"] = baskets[row], place + 1, category
     found["item"] = items[top.items[row, place]]
