@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from dpplearn import InputError
 from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.utils import memory
 from helpers.spectra import SPECTRA, every_spectrum, exact, floats, product, rotation, transposed
 
 Make = Callable[[Any], SpectralDPP]
@@ -148,6 +149,15 @@ def test_a_factor_gives_its_L_with_the_scale_of_its_columns(n_columns: int) -> N
         dpp = SpectralDPP.from_factor(B, scale)
         np.testing.assert_allclose(dpp.L, (B * scale) @ (B * scale).T, rtol=1e-9, atol=1e-10)
         assert dpp.rank == min(n_columns, 6)
+
+
+def test_a_sparse_matrix_whose_decomposition_does_not_fit_into_memory_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nine matrices of 50 × 50 numbers, by the resident memory at the peak."""
+    monkeypatch.setattr(memory, "memory_limit", lambda: 8 * 50**2 * 8)
+    with pytest.raises(InputError, match=r"\b50 items.*180.0 kB"):
+        SpectralDPP.from_L(csr_array(np.eye(50)))
 
 
 def test_lists_integers_and_sparse_matrices_are_taken_and_copied() -> None:

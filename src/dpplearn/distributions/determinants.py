@@ -26,7 +26,7 @@ from dpplearn.utils.text import count
 SMALL_PIVOT = 1e-6  # smaller pivots of a minor are taken from the factor; larger ones have a relative error below 1e-9
 ROUNDING = 1e-9  # relative error allowed in symmetry and in the bounds 0 and 1 of eigenvalues
 COARSEST = 0.01  # the largest such error, for types with few digits
-MATRICES = 4  # matrices of the size of a kernel that an eigendecomposition holds
+MATRICES = 9  # of the size of a kernel at the peak of `checked_eigh`, by its resident memory at N = 2500
 BATCH_NUMBERS = 1_000_000  # numbers that a query over many sets holds at a time
 
 

@@ -43,14 +43,6 @@ class IndependentItems:
         with np.errstate(divide="ignore"):
             return -float(np.log(-np.expm1(self._log_none))) if self.nonempty else 0.0
 
-    def log_empty(self) -> float:
-        """Return log P(∅)."""
-        return -np.inf if self.nonempty else self._log_none
-
-    def marginals(self) -> Floats:
-        """Return P(i ∈ Y) of each item."""
-        return np.asarray(np.minimum(self.p * np.exp(self._log_scale), 1))
-
     def log_prob(self, baskets: Baskets) -> Floats:
         """Return log P(Y) of each basket; −inf where the probability is 0."""
         sure = self.p == 1
@@ -78,7 +70,7 @@ class IndependentItems:
         mean, found = float(self.p.sum()), np.full(len(self.p) + 1, -np.inf)
         largest = min(int(mean + FAR * mean**0.5) + 40, len(self.p))
         found[: largest + 1] = log_size_table(self.p, largest)[-1] + self._log_scale
-        found[0] = self.log_empty()
+        found[0] = -np.inf if self.nonempty else self._log_none
         return found
 
 

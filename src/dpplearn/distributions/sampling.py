@@ -83,12 +83,11 @@ def choice_given_size(lam: Floats, k: int) -> tuple[float, Floats]:
 
     The second is 0 where k cannot be chosen.
     """
-    log_k = float(log_size_table(lam, k)[-1, k])
-    if k == 0 or log_k == -np.inf:
+    before, after = log_size_table(lam, k), log_size_table(lam[::-1], k)[::-1]
+    log_k = float(before[-1, k])
+    if log_k == -np.inf:
         return log_k, np.zeros(len(lam))
-    before = log_size_table(lam, k - 1)
-    after = log_size_table(lam[::-1], k - 1)[::-1]
-    others = np.logaddexp.reduce(before[:-1] + after[1:, ::-1], axis=1)
+    others = np.logaddexp.reduce(before[:-1, :k] + after[1:, :k][:, ::-1], axis=1)
     with np.errstate(divide="ignore"):
         return log_k, np.exp(np.log(lam) + others - log_k)
 
@@ -202,9 +201,11 @@ class LowRankSampler:
             least = self._log_probability(at, B) - time
             if self._log_probability(last, B) >= least:
                 break
-            at = self._next_block(at, least, B)
-            places = np.arange(self.starts[at - 1], self.starts[at])
-            taken = np.append(taken, self._within(places, _given_included(self.left[at - 1], B), rng))
+            # the first block at whose end the probability of no further item is below `least`
+            ends = range(at + 1, last)
+            at += 1 + bisect_left(ends, True, key=lambda end: self._log_probability(end, B) < least)
+            places, before = np.arange(self.starts[at - 1], self.starts[at]), self.left[at - 1]
+            taken = np.append(taken, self._within(places, _given(before, B, B @ before @ B.T), rng))
             time = rng.standard_exponential()
         return taken
 
@@ -215,11 +216,6 @@ class LowRankSampler:
         """Return log P(S has exactly these items in the blocks before), up to a constant."""
         sign, log_det = np.linalg.slogdet(B @ self.left[at] @ B.T)
         return float(self.log_left[at] + log_det) if sign > 0 else -np.inf
-
-    def _next_block(self, at: int, least: float, B: Floats) -> int:
-        """Return the end of the first block at which the probability of no further item falls below `least`."""
-        ends = range(at + 1, len(self.starts) - 1)
-        return at + 1 + bisect_left(ends, True, key=lambda end: self._log_probability(end, B) < least)
 
     def _within(self, places: Ints, core: Floats, rng: np.random.Generator) -> Ints:
         """Draw the items of S in a block that S enters; `core` is Ω' given the decisions before the block."""
@@ -234,7 +230,7 @@ class LowRankSampler:
             if not len(places):
                 return found
             K[np.arange(len(few)), np.arange(len(few))] -= ~np.isin(np.arange(len(few)), inside)
-            core = core - core @ B.T @ np.linalg.solve(K, B @ core)
+            core = _given(core, B, K)
             if rng.random() < _probability_of_none(_gram(self._rows(places)), core):
                 return found
 
@@ -271,9 +267,9 @@ def _probability_of_none(S: Floats, core: Floats) -> float:
     return float(np.linalg.det(np.eye(len(S)) - S @ core))
 
 
-def _given_included(core: Floats, B: Floats) -> Floats:
-    """Return Ω' given that the items with rows B are in S."""
-    return np.asarray(core - core @ B.T @ np.linalg.solve(B @ core @ B.T, B @ core)) if len(B) else core
+def _given(core: Floats, B: Floats, K: Floats) -> Floats:
+    """Return Ω' given the decisions on items with rows B: K is B Ω' Bᵀ, less 1 on the diagonal of items not in S."""
+    return np.asarray(core - core @ B.T @ np.linalg.solve(K, B @ core))
 
 
 Sampler = DenseSampler | LowRankSampler

@@ -7,14 +7,7 @@ import math
 import numpy as np
 from numba import njit, types
 
-from dpplearn.distributions.compiled.signatures import (
-    COUNTS,
-    ITEMS,
-    MATRIX,
-    NUMBERS,
-    OUT_MATRIX,
-    OUT_NUMBERS,
-)
+from dpplearn.distributions.compiled.signatures import COUNTS, ITEMS, MATRIX, NUMBERS, OUT_MATRIX, OUT_NUMBERS
 
 
 @njit(
