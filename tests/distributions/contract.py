@@ -22,7 +22,7 @@ from scipy.stats import chisquare
 from dpplearn import Baskets, InputError
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.distributions.components import TopQuery
-from helpers.oracle import index, subsets
+from helpers.oracle import index, membership, subsets
 
 N_DRAWS = 4000  # the control of `check_samples` shows that these are enough
 LEVEL = 1e-6  # of the tests of samplers
@@ -55,11 +55,6 @@ class Case:
         """Compare probabilities: equal up to the tolerances, and zero in the same places."""
         np.testing.assert_allclose(found, expected, rtol=self.rtol, atol=self.atol)
         np.testing.assert_array_equal(found == 0, expected == 0)
-
-
-def membership(n: int) -> Bools:
-    """Which of n items each subset has, (2^n, n)."""
-    return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
 
 
 def as_sets(lists: list[tuple[int, ...]], n: int) -> Baskets:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distributions.contract import LEVEL, N_DRAWS, membership, p_value
+from distributions.contract import LEVEL, N_DRAWS, p_value
 from distributions.examples import EXAMPLES, N
 from dpplearn import Baskets, InputError
 from dpplearn.arrays import NO_ITEMS, Floats
 from dpplearn.distributions.distribution import SetDistribution
-from helpers.oracle import index, subsets
+from helpers.oracle import index, membership, subsets
 
 SUBSETS, HOLDS = subsets(N), membership(N)  # (2^N, N)
 ALL, OF_THREE = (Baskets.from_lists(subsets(n), n_items=n) for n in (N, 3))

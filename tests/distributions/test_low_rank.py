@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from distributions.contract import LEVEL, as_sets, membership, p_value
+from distributions.contract import LEVEL, as_sets, p_value
 from distributions.examples import N, dense
 from dpplearn import InputError
 from dpplearn.arrays import NO_ITEMS, Floats, Ints
@@ -20,7 +20,7 @@ from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
 from helpers.catalogues import catalogue, dense_form
-from helpers.oracle import subsets
+from helpers.oracle import membership, subsets
 
 N_DRAWS = 1000
 RARE = -14.0  # added to all log-odds, this makes P(Y ≠ ∅) about 1e-6

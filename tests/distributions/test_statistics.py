@@ -21,6 +21,7 @@ from dpplearn.distributions.statistics import (
 )
 from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.problem import gradient_in_K
+from golden.reference import elementary
 from helpers import oracle
 from helpers.spectra import Exact, eliminated, every_spectrum, exact, floats, minus_outside, rotation
 
@@ -147,7 +148,7 @@ def test_the_gradient_in_K_is_the_mean_inverse_of_K_minus_the_outside(spectrum: 
 def test_the_posterior_is_the_enumerated_e_step(spectrum: str) -> None:
     truth = exact(spectrum)
     kernel, lam, V = truth.kernel, truth.kernel.eigenvalues, truth.kernel.eigenvectors
-    joint = oracle.joint_with_elementary(V, lam)
+    joint = elementary(lam, V)
     for rare, atol in ((False, 1e-12), (True, 1e-2)):
         for Y in possible(truth, rare=rare):
             T = e_step(kernel, statistics(kernel, Baskets.from_lists([Y], n_items=6)))

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpplearn import DPP, Baskets, Mixture
 from dpplearn.data.features import Features
-from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
 from dpplearn.distributions.scaled import ScaledDPPs
@@ -57,58 +56,18 @@ def _interaction(parameters: Arrays) -> Dense | LowRank:
     return Dense.checked(parameters["interaction"])
 
 
-def restrict(model: Model, items: Array) -> Model:
-    return _renumbered(model.restrict(items.tolist()))
-
-
-def condition(model: Model, include: Array, exclude: Array) -> Model:
-    return _renumbered(model.given(np.flatnonzero(include).tolist(), np.flatnonzero(exclude).tolist()))
-
-
 def derive(model: Model, items: Array, include: Array, exclude: Array) -> Model:
     """Restrict to some items, then condition; leave out what changes nothing."""
     if not np.array_equal(items, np.arange(len(model.items))):
-        model = restrict(model, items)
-    return condition(model, include, exclude) if (include | exclude).any() else model
+        model = _renumbered(model.restrict(items.tolist()))
+    if (include | exclude).any():
+        model = _renumbered(model.given(np.flatnonzero(include).tolist(), np.flatnonzero(exclude).tolist()))
+    return model
 
 
 def _renumbered(model: Model) -> Model:
     """Return the model with its items called 0, 1, … in their order."""
     return type(model).of_distribution(model.distribution)
-
-
-def log_prob(model: Model, sets: Array) -> Array:
-    return model.log_prob(_baskets(sets))
-
-
-def marginals(model: Model) -> Array:
-    return model.marginals()
-
-
-def pair_marginals(model: Model) -> Array:
-    return model.distribution.pair_marginals()
-
-
-def log_sizes(model: Model) -> Array:
-    return model.distribution.log_sizes()
-
-
-def inclusion(model: Model, basket: Array) -> float:
-    return model.inclusion_prob(np.flatnonzero(basket).tolist())
-
-
-def next_items(model: Model, basket: Array) -> tuple[Array, Array]:
-    """Return the score and the probability of every item."""
-    score, probability = model.distribution.next_items(sets_of([np.flatnonzero(basket)], len(model.items)))
-    return np.where(basket, 0, score[0]), probability[0]  # the library has NaN for all items where P(A) = 0
-
-
-def top(model: Model, basket: Array) -> tuple[Array, Array, Array]:
-    """Return the best items, their scores and their probabilities."""
-    found = model.recommend(np.flatnonzero(basket).tolist(), TOP)
-    columns = ([getattr(each, name) for each in found] for name in ("item", "score", "probability"))
-    items, scores, probabilities = (np.array(each, dtype=float) for each in columns)
-    return items.astype(int), scores, probabilities
 
 
 def segments(model: Model, basket: Array) -> Array:
@@ -119,26 +78,20 @@ def segments(model: Model, basket: Array) -> Array:
 
 def answers(model: Model, sets: Array, baskets: Array) -> dict[str, Array]:
     """Return all that the package's docstring lists under ``answers``."""
-    next_ = [next_items(model, A) for A in baskets]
-    best = [top(model, A) for A in baskets]
-    shape = (len(baskets), min(TOP, baskets.shape[1]))
-    columns = [np.full(shape, -1), np.full(shape, np.nan), np.full(shape, np.nan)]
-    for row, found in enumerate(best):
-        for column, values in zip(columns, found, strict=True):
-            column[row, : len(values)] = values
+    distribution, given = model.distribution, _baskets(baskets)
+    scores, probabilities = distribution.next_items(given)
+    best = distribution.top_next(given, min(TOP, baskets.shape[1]))
     return {
-        "sets": sets,
-        "log_prob": log_prob(model, sets),
-        "marginals": marginals(model),
-        "pair_marginals": pair_marginals(model),
-        "log_sizes": log_sizes(model),
-        "baskets": baskets,
-        "inclusion": np.array([inclusion(model, A) for A in baskets]),
-        "scores": np.array([score for score, _ in next_]),
-        "probabilities": np.array([probability for _, probability in next_]),
-        "top_items": columns[0],
-        "top_scores": columns[1],
-        "top_probabilities": columns[2],
+        "log_prob": model.log_prob(_baskets(sets)),
+        "marginals": model.marginals(),
+        "pair_marginals": distribution.pair_marginals(),
+        "log_sizes": distribution.log_sizes(),
+        "inclusion": np.exp(distribution.log_inclusion(given)),
+        "scores": np.where(baskets, 0, scores),  # the library has NaN for all items where P(A) = 0
+        "probabilities": probabilities,
+        "top_items": best.items,
+        "top_scores": best.scores,
+        "top_probabilities": best.probabilities,
     }
 
 
@@ -176,8 +129,8 @@ def of_K(parameters: Arrays, data: Arrays) -> Result:
 
 def of_dense(parameters: Arrays, data: Arrays) -> Result:
     n, rank = parameters["U"].shape
-    baskets = _problem(data)
-    problem = MixtureProblem(baskets.baskets, 1, baskets.nonempty, len(parameters["logits"]), rank)
+    baskets = _baskets(data["sets"], data["weights"])
+    problem = MixtureProblem(baskets, 1, bool(data["nonempty"]), len(parameters["logits"]), rank)
     gamma, U, A, logits = (parameters[name] for name in ("gamma", "U", "A", "logits"))
     theta = parameters.get("theta", np.zeros((1, n)))
     at = Parameters(gamma, theta, U, A[below_diagonal(n)], logits)

@@ -23,11 +23,6 @@ GRADIENT_TOLERANCES = {
 }
 
 
-def tolerance_of(form: str) -> float:
-    """Return the tolerance of the gradient of an objective."""
-    return GRADIENT_TOLERANCES.get(form, TOLERANCE)
-
-
 def assert_close(
     actual: npt.ArrayLike,
     expected: npt.ArrayLike,

@@ -125,11 +125,6 @@ def condition(P: Array, include: Array, exclude: Array) -> Array:
     return np.asarray(found / found.sum())
 
 
-def derive(P: Array, items: Array, include: Array, exclude: Array) -> Array:
-    """Return the table after restriction to some items and conditioning."""
-    return condition(restrict(P, items), include, exclude)
-
-
 def inclusion(P: Array, baskets: Array) -> Array:
     """Return P(A ⊆ Y) of every basket."""
     every = subsets(baskets.shape[1])
@@ -152,12 +147,10 @@ def answers(P: Array, sets: Array, baskets: Array) -> dict[str, Array]:
         scores[row, ~A] = P[index(with_item)] / alone if alone > 0 else np.nan
         probabilities[row, A] = 0
     return {
-        "sets": sets,
         "log_prob": log_prob,
         "marginals": P @ every,
         "pair_marginals": (P[:, None] * every).T @ every,
         "log_sizes": log_sizes,
-        "baskets": baskets,
         "inclusion": included,
         "scores": scores,
         "probabilities": probabilities,

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from golden import adapter, reference
-from golden.compare import FILE, ZERO_IF_DERIVED, assert_answers, assert_close, assert_gradient, tolerance_of
+from golden.compare import (
+    FILE,
+    GRADIENT_TOLERANCES,
+    TOLERANCE,
+    ZERO_IF_DERIVED,
+    assert_answers,
+    assert_close,
+    assert_gradient,
+)
 from golden.reference import Array, part
 
 with np.load(FILE, allow_pickle=False) as file:
@@ -27,7 +35,6 @@ def derived(model: dict[str, Array]) -> list[dict[str, Array]]:
 
 
 def test_the_file_has_every_kind_of_model_and_objective() -> None:
-    assert FILE.stat().st_size <= 2e6
     assert {
         "symmetric",
         "symmetric rank-deficient",
@@ -46,10 +53,6 @@ def test_the_file_has_every_kind_of_model_and_objective() -> None:
         assert len(derived(part(VALUES, f"models/{name}/"))) == 6
     assert np.count_nonzero(VALUES["models/symmetric with eigenvalues of 1/parameters/eigenvalues"] == 1) == 2
     assert np.count_nonzero(VALUES["models/symmetric rank-deficient/parameters/eigenvalues"] == 0) == 5
-    for name in ("low-rank", "low-rank without the empty set"):
-        factors = VALUES[f"models/{name}/parameters/factors"]
-        assert factors.shape == (12, 6)
-        assert np.flatnonzero(~factors.any(axis=1)).tolist() == [11]  # one item does not interact
 
 
 @every_model
@@ -73,7 +76,7 @@ def test_enumeration_gives_the_recorded_answers(name: str) -> None:
     assert_answers(reference.answers(P, answers["sets"], answers["baskets"]), answers)
     for each in derived(recorded):
         answers = part(each, "answers/")
-        P_derived = reference.derive(P, each["items"], each["include"], each["exclude"])
+        P_derived = reference.condition(reference.restrict(P, each["items"]), each["include"], each["exclude"])
         assert_answers(reference.answers(P_derived, answers["sets"], answers["baskets"]), answers)
 
 
@@ -94,7 +97,7 @@ def test_the_library_gives_the_recorded_objective_and_gradient(name: str) -> Non
     form = str(recorded["form"])
     value, gradient, more = adapter.objective(form, part(recorded, "parameters/"), part(recorded, "data/"))
     assert_close(value, recorded["value"])
-    assert_gradient(gradient, part(recorded, "gradient/"), tolerance_of(form))
+    assert_gradient(gradient, part(recorded, "gradient/"), GRADIENT_TOLERANCES.get(form, TOLERANCE))
     assert more.keys() == part(recorded, "more/").keys()
     for path, each in more.items():
         assert_close(each, recorded[f"more/{path}"], of_norm=True)

@@ -12,13 +12,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from golden.reference import elementary, minors
+from golden.reference import subsets as membership
+
 FloatArray = NDArray[np.float64]
 Subset = tuple[int, ...]
 
 
 def subsets(n_items: int) -> list[Subset]:
     """All 2^N subsets, the m-th being the bits of m."""
-    return [tuple(i for i in range(n_items) if m >> i & 1) for m in range(2**n_items)]
+    return [tuple(np.flatnonzero(row).tolist()) for row in membership(n_items)]
 
 
 def index(Y: Iterable[int]) -> int:
@@ -33,99 +36,64 @@ def normalised(p: FloatArray) -> FloatArray:
 
 def probabilities_from_L(L: FloatArray) -> FloatArray:
     """P(Y) = det(L_Y) / Σ_Y' det(L_Y'), the sum taken over all subsets."""
-    dets = np.array([np.linalg.det(_minor(L, Y)) for Y in subsets(len(L))])
-    return normalised(dets)
+    return normalised(minors(L, membership(len(L))))
 
 
 def probabilities_from_K(K: FloatArray) -> FloatArray:
     """P(Y) = |det(K − I_Ȳ)|, not normalised: that it sums to 1 is for a test to find."""
-    outside = [np.diag([0.0 if i in Y else 1.0 for i in range(len(K))]) for Y in subsets(len(K))]
-    return np.array([abs(np.linalg.det(K - I_outside)) for I_outside in outside])
+    outside = ~membership(len(K))[:, None] * np.eye(len(K))
+    return np.asarray(np.abs(np.linalg.det(K - outside)))
 
 
 def log_likelihood(P: FloatArray, sets: Sequence[Iterable[int]], weights: Sequence[float]) -> float:
     """Σ_i w_i log P(Y_i), the weights divided by their sum."""
-    w = normalised(np.asarray(weights, dtype=float))
-    return float(w @ np.log([P[index(Y)] for Y in sets]))
+    return float(np.average(np.log([P[index(Y)] for Y in sets]), weights=weights))
+
+
+def held(P: FloatArray) -> NDArray[np.bool_]:
+    """Which items each subset has, for a distribution over subsets, (2^N, N)."""
+    return np.asarray(membership(len(P).bit_length() - 1))
 
 
 def marginal(P: FloatArray, A: Iterable[int]) -> float:
     """P(A ⊆ Y), the sum over the subsets that contain A."""
-    wanted = set(A)
-    return sum(float(p) for Y, p in zip(_subsets_of(P), P, strict=True) if wanted <= set(Y))
+    return float(P[held(P)[:, list(A)].all(axis=1)].sum())
 
 
 def item_marginals(P: FloatArray) -> FloatArray:
     """P(i ∈ Y) for every item."""
-    return np.array([marginal(P, [i]) for i in range(_n_items(P))])
+    return P @ held(P)
 
 
 def k_dpp(P: FloatArray, k: int) -> FloatArray:
     """P(Y | |Y| = k)."""
-    return _restricted(P, [len(Y) == k for Y in _subsets_of(P)])
+    return normalised(np.where(held(P).sum(axis=1) == k, P, 0))
 
 
 def size_distribution(P: FloatArray) -> FloatArray:
     """P(|Y| = k) for k = 0..N."""
-    sizes = np.array([len(Y) for Y in _subsets_of(P)])
-    return np.array([P[sizes == k].sum() for k in range(_n_items(P) + 1)])
-
-
-def joint_with_elementary(V: FloatArray, lam: FloatArray) -> FloatArray:
-    """The table p(J, Y) = Π_J λ Π_J̄ (1 − λ) · det([V_J V_Jᵀ]_Y) [|Y| = |J|], by the indices of J and of Y."""
-    all_subsets = subsets(len(lam))
-    table = np.zeros((len(all_subsets), len(all_subsets)))
-    for j, J in enumerate(all_subsets):
-        p_J = np.prod([lam[i] if i in J else 1 - lam[i] for i in range(len(lam))])
-        projection = V[:, list(J)] @ V[:, list(J)].T
-        for y, Y in enumerate(all_subsets):
-            if len(Y) == len(J):
-                table[j, y] = p_J * max(np.linalg.det(_minor(projection, Y)), 0.0)
-    return table
+    return np.bincount(held(P).sum(axis=1), P)
 
 
 def posterior(joint: FloatArray, Y: Iterable[int]) -> FloatArray:
-    """q(J | Y) = p(J, Y) / Σ_J' p(J', Y), over all J."""
+    """q(J | Y) = p(J, Y) / Σ_J' p(J', Y), over all J; the joint distribution is that of `golden.reference`."""
     return normalised(joint[:, index(Y)])
 
 
 def e_step_marginals(V: FloatArray, lam: FloatArray, Y: Iterable[int]) -> FloatArray:
     """q(j ∈ J | Y) for every j."""
-    return item_marginals(posterior(joint_with_elementary(V, lam), Y))
+    return item_marginals(posterior(elementary(lam, V), Y))
 
 
 def bound(
     q: Sequence[FloatArray], V: FloatArray, lam: FloatArray, sets: Sequence[Iterable[int]], weights: Sequence[float]
 ) -> float:
     """F(q, V, λ) = Σ_i w_i (E_q_i[log p(J, Y_i)] + H(q_i)), q_i a distribution over J, the weights over their sum."""
-    joint = joint_with_elementary(V, lam)
-    w = normalised(np.asarray(weights, dtype=float))
-    terms = [_expected_log(q_i, joint[:, index(Y)]) - _expected_log(q_i, q_i) for q_i, Y in zip(q, sets, strict=True)]
-    return float(w @ terms)
+    joint = elementary(lam, V)
+    return float(np.average([-kl(q_i, joint[:, index(Y)]) for q_i, Y in zip(q, sets, strict=True)], weights=weights))
 
 
 def kl(q: FloatArray, p: FloatArray) -> float:
-    """KL(q ‖ p) = Σ q log(q / p); inf where q puts mass where p has none."""
-    return _expected_log(q, q) - _expected_log(q, p)
-
-
-def _expected_log(q: FloatArray, p: FloatArray) -> float:
-    """Σ q log p, with 0 log 0 = 0."""
+    """KL(q ‖ p) = Σ q log(q / p), with 0 log 0 = 0; inf where q puts mass where p has none."""
     with np.errstate(divide="ignore"):
-        return float(np.sum(q[q > 0] * np.log(p[q > 0])))
-
-
-def _restricted(P: FloatArray, keep: Sequence[bool]) -> FloatArray:
-    return normalised(np.where(keep, P, 0.0))
-
-
-def _minor(A: FloatArray, Y: Subset) -> FloatArray:
-    return A[np.ix_(Y, Y)] if Y else np.empty((0, 0))
-
-
-def _n_items(P: FloatArray) -> int:
-    return len(P).bit_length() - 1
-
-
-def _subsets_of(P: FloatArray) -> list[Subset]:
-    return subsets(_n_items(P))
+        return float(np.sum(q[q > 0] * np.log(q[q > 0] / p[q > 0])))

@@ -11,6 +11,7 @@ from scipy.linalg import expm
 
 from dpplearn import DPP, Baskets, fit_dpp
 from dpplearn.learners.starts import wishart
+from golden.reference import elementary
 from helpers import oracle
 from helpers.problems import sampled
 from reproduction import textbook
@@ -68,7 +69,7 @@ def test_the_oracle_agrees_with_minors_of_K_minors_of_L_and_elementary_processes
     for A in oracle.subsets(N)[1:]:
         np.testing.assert_allclose(oracle.marginal(P, A), np.linalg.det(K[np.ix_(A, A)]), rtol=1e-9)
     np.testing.assert_allclose(oracle.item_marginals(P), np.diag(K), rtol=1e-12)
-    joint = oracle.joint_with_elementary(V, lam)
+    joint = elementary(lam, V)
     np.testing.assert_allclose(joint.sum(axis=0), P, rtol=1e-9)
     np.testing.assert_allclose(oracle.item_marginals(joint.sum(axis=1)), lam, rtol=1e-9)
 
@@ -126,7 +127,7 @@ def test_a_determinant_that_is_rounding_error_is_zero() -> None:
 def test_gap_of_the_bound_is_the_divergence_from_the_posterior_and_zero_at_it() -> None:
     lam, V = spectrum(8)
     sets, weights = draws(8, 30)
-    joint = oracle.joint_with_elementary(V, lam)
+    joint = elementary(lam, V)
     posterior = [oracle.posterior(joint, Y) for Y in sets]
     likelihood = textbook.log_likelihood(V, lam, sets, weights)
     assert oracle.bound(posterior, V, lam, sets, weights) == pytest.approx(likelihood, rel=1e-10)
@@ -140,7 +141,7 @@ def test_gap_of_the_bound_is_the_divergence_from_the_posterior_and_zero_at_it() 
 def test_eigenvector_gradient_is_that_of_the_bound_at_the_posterior() -> None:
     lam, V = spectrum(0)
     sets, weights = draws(10, 30)
-    joint = oracle.joint_with_elementary(V, lam)
+    joint = elementary(lam, V)
     q = [oracle.posterior(joint, Y) for Y in sets]
     G = textbook.eigenvector_gradient(V, lam, sets, weights)
     S = skew(0)
