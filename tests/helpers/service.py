@@ -6,11 +6,11 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -104,7 +104,7 @@ class Server:
 
     def ask(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:
         """The status and the body, over a connection of its own."""
-        with Connection(self.url) as connection:
+        with closing(Connection(self.url)) as connection:
             return connection.ask(method, path, body, headers)
 
     def workers(self) -> list[int]:
@@ -124,45 +124,23 @@ class Server:
         self.process.wait()
 
 
-class Connection:
-    """One connection, kept open, without a library that might try again by itself."""
+class Connection(HTTPConnection):
+    """One connection, kept open, which never connects again by itself."""
+
+    auto_open = 0
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._socket = socket.create_connection((parts.hostname, parts.port or 80), timeout=30)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._socket.close()
+        super().__init__(urlsplit(url).netloc, timeout=30)
+        self.connect()
 
     def ask(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:
-        self.send(method, path, body, headers)
+        content = body if body is None or isinstance(body, bytes) else json.dumps(body)
+        self.request(method, path, content, {"content-type": "application/json", **(headers or {})})
         return self.read()
 
-    def send(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> None:
-        content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        fields = {"host": "here", "content-type": "application/json", "content-length": len(content), **(headers or {})}
-        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
-        self._socket.sendall("\r\n".join(lines).encode() + content)
-
     def read(self) -> tuple[int, bytes]:
-        data = b""
-        while b"\r\n\r\n" not in data:
-            data += self._more()
-        head, body = data.split(b"\r\n\r\n", 1)
-        size = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        while len(body) < size:
-            body += self._more()
-        return int(head.split(b" ")[1]), body
-
-    def _more(self) -> bytes:
-        found = self._socket.recv(1 << 16)
-        if not found:
-            raise ConnectionError("the server closed the connection without a full answer")
-        return found
+        response = self.getresponse()
+        return response.status, response.read()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_one_server_swaps_models_under_load_logs_no_baskets_and_finishes_a_reque
     done = threading.Event()
 
     def load() -> None:
-        with Connection(served.url) as connection:
+        with closing(Connection(served.url)) as connection:
             while not done.is_set():
                 status, body = connection.ask("POST", RECOMMEND, {"basket": ["crib"]})
                 statuses.append(status)
@@ -84,13 +85,14 @@ def test_one_server_swaps_models_under_load_logs_no_baskets_and_finishes_a_reque
     assert (asked["path"], asked["status"], asked["model"], asked["n_basket"]) == (RECOMMEND, 200, "sleep", 1)
     assert asked["id"] == "mine"
     assert "crib" not in served.log.read_text()
-    with Connection(served.url) as connection:
+    with closing(Connection(served.url)) as connection:
         body = json.dumps({"basket": ["crib"]}).encode()
-        connection.send("POST", RECOMMEND, body, {"content-length": str(len(body) + 2)})  # two bytes are missing
+        headers = {"content-type": "application/json", "content-length": str(len(body) + 2)}  # two bytes are missing
+        connection.request("POST", RECOMMEND, body, headers)
         time.sleep(0.1)
         served.process.send_signal(signal.SIGTERM)
         wait_for(lambda: bool(served.events("Shutting down")), served.process)
-        connection._socket.sendall(b"  ")
+        connection.send(b"  ")
         status, answer = connection.read()
     assert status == 200
     assert json.loads(answer)["items"]
