@@ -17,6 +17,7 @@ import pytest
 
 PROGRAM = Path(sys.executable).parent / "dpplearn"
 # PYTHONUNBUFFERED makes Python lose what a closed pipe did not take; the program must cope.
+PATIENCE = 300  # seconds; long, because the machine may be busy
 ENVIRONMENT = {**os.environ, "COLUMNS": "80", "PYTHONUNBUFFERED": "1", "TERM": "xterm"}  # dumb ones show no progress
 
 
@@ -60,8 +61,8 @@ def is_running(pid: int) -> bool:
 
 
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    """Wait until a condition holds; fail if the process ends first or a minute passes."""
-    deadline = time.monotonic() + 60
+    """Wait until a condition holds; fail if the process ends first or patience does."""
+    deadline = time.monotonic() + PATIENCE
     while not what():
         if process.poll() is not None or time.monotonic() > deadline:
             pytest.fail(f"the condition did not come true; exit code {process.poll()}")

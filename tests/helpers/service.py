@@ -20,7 +20,7 @@ from fastapi import FastAPI
 
 from dpplearn.service.app import create_app
 from dpplearn.service.settings import Settings
-from helpers.program import ENVIRONMENT, _heed_signals, is_running, wait_for
+from helpers.program import ENVIRONMENT, PATIENCE, _heed_signals, is_running, wait_for
 
 KEYS = ("type", "title", "status", "detail")  # that every problem has
 
@@ -115,7 +115,7 @@ class Server:
     def stop(self) -> int:
         """Ask the server to end and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=30)
+        return self.process.wait(PATIENCE)
 
     def kill(self) -> None:
         """End the server and its workers, if any still run."""
@@ -130,7 +130,7 @@ class Connection(HTTPConnection):
     auto_open = 0
 
     def __init__(self, url: str) -> None:
-        super().__init__(urlsplit(url).netloc, timeout=30)
+        super().__init__(urlsplit(url).netloc, timeout=PATIENCE)
         self.connect()
 
     def ask(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:

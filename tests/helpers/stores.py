@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,13 @@ def write_models(folder: Path, models: Mapping[str, SetModel], shares: Mapping[s
         entries.append({"slug": slug, "name": slug.title(), "share": shares[slug], **of_file})
     STORE_FOLDER.write(folder, {"kind": "store", "format": 1, "categories": entries})
     return folder
+
+
+def edit_category(folder: Path, slug: str, **changes: Any) -> None:
+    """Change the entry of a category in the manifest of a store."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    next(each for each in manifest["categories"] if each["slug"] == slug).update(changes)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 def three_categories() -> dict[str, SetModel]:

@@ -14,13 +14,11 @@ from fastapi.routing import iter_route_contexts
 from starlette.routing import Mount
 from starlette.types import ASGIApp
 
-from dpplearn.service.app import create_app
-from dpplearn.service.settings import Settings, read_keys
+import dpplearn as dl
+from dpplearn.service.settings import read_keys
 from helpers.service import Client, client, problem_of
-from helpers.stores import SHARES, three_categories, write_models
 
 KEY = "a key of some length"
-WITH_KEY = {"authorization": f"Bearer {KEY}"}
 ORIGIN = "https://shop.example"
 MAX_BODY = 2000
 DATA = ("sleep", "meals", "crib", "lamp", "bib", "dpplearn_")  # names of models, items and metrics
@@ -30,18 +28,8 @@ DATA = ("sleep", "meals", "crib", "lamp", "bib", "dpplearn_")  # names of models
 PUBLIC_ROUTES = {"/", "/analyst", "/openapi.json", "/healthz", "/readyz"}
 PUBLIC_MOUNTS = {"/assets"}
 
-# Valid requests to each kind of guarded route, also with percent-encoded characters.
-GUARDED: list[tuple[str, str, dict[str, Any] | None]] = [
-    ("GET", "/v1/models", None),
-    ("GET", "/v1/models/sleep", None),
-    ("GET", "/metrics", None),
-    ("POST", "/v1/models/sleep/recommend", {"basket": ["crib"]}),
-    ("GET", "/v1/models/sleep/related?item=crib", None),
-    ("POST", "/v1/recommend", {}),
-    ("GET", "/%76%31/models", None),
-    ("GET", "/v1/models/%73leep", None),
-    ("POST", "/v1/models/sleep/%72ecommend", {}),
-]
+# Percent-encoded addresses of guarded routes.
+ENCODED = [("GET", "/%76%31/models"), ("GET", "/v1/models/%73leep"), ("POST", "/v1/models/sleep/%72ecommend")]
 
 # Requests that no route handles.
 UNHANDLED = [
@@ -92,25 +80,17 @@ DEPLOYMENTS: dict[str, Callable[[FastAPI], Deployment]] = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_models(tmp_path_factory.mktemp("models") / "store", three_categories(), SHARES)
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, ...]:
+def direct(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     file = tmp_path_factory.mktemp("keys") / "keys"
-    file.write_text(f"{KEY}\n")
-    return read_keys(file)
-
-
-Ask = Callable[..., httpx.Response]
+    file.write_text(f"another key of mine\n\n{KEY}\n")
+    with client(stored, keys=read_keys(file), max_body=MAX_BODY, origins=(ORIGIN,)) as found:
+        yield found
 
 
 @pytest.fixture(scope="module", params=DEPLOYMENTS)
-def ask(request: pytest.FixtureRequest, folder: Path, keys: tuple[bytes, ...]) -> Iterator[Ask]:
+def ask(request: pytest.FixtureRequest, direct: Client) -> Iterator[Callable[..., httpx.Response]]:
     """Send a request to one deployment of the application."""
-    app = create_app(Settings(folder, keys=keys, max_body=MAX_BODY))
-    deployed = DEPLOYMENTS[request.param](app)
+    deployed = DEPLOYMENTS[request.param](direct.app)
     transport = httpx.ASGITransport(deployed.app, raise_app_exceptions=False, root_path=deployed.root_path)
     requests = httpx.AsyncClient(transport=transport, base_url="http://here")
 
@@ -120,12 +100,6 @@ def ask(request: pytest.FixtureRequest, folder: Path, keys: tuple[bytes, ...]) -
             return runner.run(requests.request(method, f"http://here{deployed.prefix}{path}", **options))
 
         yield send
-
-
-@pytest.fixture
-def direct(folder: Path, keys: tuple[bytes, ...]) -> Iterator[Client]:
-    with client(folder, keys=keys, max_body=MAX_BODY, origins=(ORIGIN,)) as found:
-        yield found
 
 
 def assert_unauthorised(response: httpx.Response) -> None:
@@ -140,25 +114,51 @@ def assert_no_data(response: httpx.Response) -> None:
     assert "etag" not in response.headers
 
 
-def test_only_pages_and_health_checks_are_public_in_every_deployment(ask: Ask) -> None:
-    for method, path, body in GUARDED:
-        assert_unauthorised(ask(method, path, json=body))
-        assert_unauthorised(ask(method, path, json=body, headers={"authorization": f"Bearer {KEY}x"}))
-        assert ask(method, path, json=body, headers=WITH_KEY).status_code == 200, path
+def test_every_route_that_is_not_listed_as_public_requires_a_key_in_every_deployment(direct: Client, ask: Any) -> None:
+    public, guarded = set(), set()
+    for route in iter_route_contexts(direct.app.routes):
+        if isinstance(route.original_route, Mount):  # dependencies do not apply to mounted applications
+            assert route.path in PUBLIC_MOUNTS
+            continue
+        assert route.path is not None
+        assert route.methods, f"{route.path} is not an HTTP route"
+        for method in route.methods:
+            if route.path in PUBLIC_ROUTES:
+                assert ask(method, route.path).status_code == 200, (method, route.path)
+                public.add(route.path)
+            else:  # the key is checked before the request is validated
+                assert_guarded(ask, method, route.path.format(name="sleep"), {200, 422})
+                guarded.add(route.path)
+    assert public == PUBLIC_ROUTES
+    assert {"/metrics", "/v1/models", "/v1/recommend", "/v1/models/{name}"} <= guarded
+    for method, path in ENCODED:
+        assert_guarded(ask, method, path, {200})
     for method, path, status in UNHANDLED:
         response = ask(method, path)
         assert response.status_code == status, (method, path)
         assert_no_data(response)
-    for path in PUBLIC_ROUTES:
-        assert ask("GET", path).status_code == 200, path
+    assert ask("GET", "/assets/style.css").status_code == 200
     assert ask("GET", "/v1/models/sleep").content == ask("GET", "/v1/models/none").content  # does not reveal a model
-    for method, path, options in (  # the key is checked before the request is validated
-        ("POST", "/v1/recommend", {"json": {"basket": 1}}),
-        ("POST", "/v1/models/sleep/recommend", {}),
-        ("GET", "/v1/models/sleep/items?limit=many", {}),
-    ):
-        assert_unauthorised(ask(method, path, **options))
-        problem_of(ask(method, path, headers=WITH_KEY, **options), 422)
+
+
+def assert_guarded(ask: Callable[..., httpx.Response], method: str, path: str, with_key: set[int]) -> None:
+    body = {} if method == "POST" else None
+    for headers in ({}, {"authorization": f"Bearer {KEY}x"}):
+        assert_unauthorised(ask(method, path, json=body, headers=headers))
+    assert ask(method, path, json=body, headers={"authorization": f"Bearer {KEY}"}).status_code in with_key, path
+
+
+def test_either_header_carries_any_of_the_keys_of_a_file(direct: Client, tmp_path: Path) -> None:
+    for wrong in ({"x-api-key": KEY + "x"}, {"authorization": KEY}, {"x-api-key": ""}):
+        assert_unauthorised(direct.get("/v1/models", headers=wrong))
+    for right in ({"x-api-key": KEY}, {"authorization": f"Bearer {KEY}"}, {"x-api-key": "another key of mine"}):
+        assert direct.get("/v1/models", headers=right).status_code == 200
+    for content in ("", "short\n"):
+        (tmp_path / "keys").write_text(content)
+        with pytest.raises(dl.InputError):
+            read_keys(tmp_path / "keys")
+    with pytest.raises(dl.InputError):
+        read_keys(tmp_path / "none")
 
 
 def test_a_preflight_request_needs_no_key_and_the_401_is_readable_by_the_named_origin(direct: Client) -> None:
@@ -182,26 +182,3 @@ def test_redirects_large_and_malformed_bodies_reveal_nothing_without_a_key(direc
     malformed = direct.post("/v1/recommend", content=b'{"k": ', headers={"content-type": "application/json"})
     problem_of(malformed, 400)
     assert_no_data(malformed)
-
-
-def test_every_route_that_is_not_listed_as_public_requires_a_key(direct: Client) -> None:
-    public, guarded = set(), set()
-    for route in iter_route_contexts(direct.app.routes):
-        if isinstance(route.original_route, Mount):  # dependencies do not apply to mounted applications
-            assert route.path in PUBLIC_MOUNTS
-            continue
-        assert route.path is not None
-        assert route.methods, f"{route.path} is not an HTTP route"
-        path = route.path.format(name="sleep")
-        for method in route.methods:
-            response = direct.ask(method, path)
-            if route.path in PUBLIC_ROUTES:
-                assert response.status_code == 200, (method, path)
-                public.add(route.path)
-            else:
-                assert response.status_code == 401, (method, path)
-                assert_no_data(response)
-                guarded.add(route.path)
-    assert public == PUBLIC_ROUTES
-    assert direct.get("/assets/style.css").status_code == 200
-    assert {"/metrics", "/v1/models", "/v1/recommend", "/v1/models/{name}"} <= guarded

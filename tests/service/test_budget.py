@@ -15,8 +15,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.service.budget import MAX_EXPENSIVE, Budget, Costs
 from dpplearn.service.errors import Problem
-from helpers.service import answer_of, client, problem_of
-from helpers.stores import SHARES, three_categories, write_models
+from helpers.service import Client, answer_of, client, problem_of
 
 
 def mixture(n: int, segments: int) -> dl.Mixture:
@@ -101,8 +100,8 @@ def test_a_request_that_overruns_its_limit_is_stopped_between_rows() -> None:
     assert stopped.value.status_code == 503
 
 
-def test_readiness_ends_while_a_request_is_stuck_and_health_checks_still_answer(tmp_path: Path) -> None:
-    with client(write_models(tmp_path, three_categories(), SHARES)) as asks:
+def test_readiness_ends_while_a_request_is_stuck_and_health_checks_still_answer(stored: Path) -> None:
+    with client(stored) as asks:
         assert answer_of(asks.get("/readyz"))["ready"]
         budget = asks.app.state.service.budget
         budget._in_flight["stuck"] = time.monotonic() - 3600, 0.5
@@ -111,14 +110,13 @@ def test_readiness_ends_while_a_request_is_stuck_and_health_checks_still_answer(
 
 
 def test_rows_with_unknown_items_are_not_compared_with_the_catalogue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asks: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[str] = []
-    with client(write_models(tmp_path, three_categories(), SHARES)) as asks:
-        monkeypatch.setattr("difflib.get_close_matches", lambda word, *_, **__: compared.append(word) or [])
-        body = {"baskets": [["crub", "lamb", "cott"]] * 100}
-        rows = answer_of(asks.post("/v1/models/sleep/recommend", json=body))["rows"]
-        assert {row["problem"]["type"] for row in rows} == {"problem:unknown-item"}
-        assert compared == []
-        problem_of(asks.post("/v1/models/sleep/recommend", json={"basket": ["crub", "lamb"]}), 422)
-        assert compared == ["crub"]
+    monkeypatch.setattr("difflib.get_close_matches", lambda word, *_, **__: compared.append(word) or [])
+    body = {"baskets": [["crub", "lamb", "cott"]] * 100}
+    rows = answer_of(asks.post("/v1/models/sleep/recommend", json=body))["rows"]
+    assert {row["problem"]["type"] for row in rows} == {"problem:unknown-item"}
+    assert compared == []
+    problem_of(asks.post("/v1/models/sleep/recommend", json={"basket": ["crub", "lamb"]}), 422)
+    assert compared == ["crub"]

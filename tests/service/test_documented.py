@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -15,9 +13,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from dpplearn.service.app import create_app
-from dpplearn.service.settings import Settings
-from helpers.stores import SHARES, three_categories, write_models
+from helpers.service import Client
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 ITEMS = ["bib", "cup", "tie", "cot", "crib", "lamp", "sock", "unknown"]
@@ -27,9 +23,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def schema(tmp_path_factory: pytest.TempPathFactory) -> schemathesis.BaseSchema:
-    folder: Path = write_models(tmp_path_factory.mktemp("documented"), three_categories(), SHARES)
-    return schemathesis.openapi.from_asgi("/openapi.json", create_app(Settings(folder)))
+def schema(asks: Client) -> schemathesis.BaseSchema:
+    return schemathesis.openapi.from_asgi("/openapi.json", asks.app)
 
 
 def operations(schema: schemathesis.BaseSchema) -> list[schemathesis.APIOperation]:

@@ -11,11 +11,13 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.datasets import make_registries
+from dpplearn.pipeline.fit_all import result_of
 from helpers.browser import browser, violations
 from helpers.service import Server, server
-from helpers.stores import write_models
+from helpers.stores import edit_category, write_models
 
-DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+SIZES = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+VIEWS = [f"{size}-{scheme}" for size in SIZES for scheme in ("light", "dark")]
 SHOTS = Path(os.environ.get("DPPLEARN_SCREENSHOTS", Path(__file__).parents[2] / "build" / "screenshots"))
 KEY = "a key for the pages"
 
@@ -24,11 +26,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    models = {
-        name: dl.fit(make_registries(name, 1500, rng=0), segments=2, max_iter=160, rng=0).model
-        for name in ("safety", "carseats")
-    }
-    return write_models(tmp_path_factory.mktemp("pages") / "store", models, {"safety": 0.6, "carseats": 0.4})
+    baskets = {name: make_registries(name, 1500, rng=0) for name in ("safety", "carseats")}
+    models = {name: dl.fit(each, segments=2, max_iter=160, rng=0).model for name, each in baskets.items()}
+    store = write_models(tmp_path_factory.mktemp("pages") / "store", models, {"safety": 0.6, "carseats": 0.4})
+    for name, model in models.items():
+        edit_category(store, name, result=result_of(model, None, None, baskets[name]))
+    return store
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +49,9 @@ def chromium() -> Iterator[Any]:
 class Tab:
     """A page of its own; an error in its scripts, or a request to anywhere else, fails the test."""
 
-    def __init__(self, chromium: Any, served: Server, viewport: dict[str, int], scheme: str = "light") -> None:
-        self.page = chromium.new_page(viewport=viewport, color_scheme=scheme)
+    def __init__(self, chromium: Any, served: Server, view: str = "desk-light") -> None:
+        size, scheme = view.split("-")
+        self.page, self.view = chromium.new_page(viewport=SIZES[size], color_scheme=scheme), view
         self.page.set_default_timeout(15_000)
         self.url, self.wrong = served.url, list[str]()
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
@@ -63,7 +67,13 @@ class Tab:
 
     def shot(self, name: str) -> None:
         SHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+        self.page.screenshot(path=SHOTS / f"{self.view}-{name}.png", full_page=True)
+
+    def check(self, name: str) -> None:
+        """Nothing is wider than the screen, and axe finds nothing."""
+        self.shot(name)
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= self.page.viewport_size["width"]
+        assert violations(self.page) == []
 
     def texts(self, selector: str) -> list[str]:
         return [text.strip() for text in self.page.locator(selector).all_inner_texts()]
@@ -84,8 +94,8 @@ class Tab:
 
 
 @pytest.fixture
-def tab(chromium: Any, served: Server) -> Iterator[Tab]:
-    found = Tab(chromium, served, DESK)
+def tab(request: pytest.FixtureRequest, chromium: Any, served: Server) -> Iterator[Tab]:
+    found = Tab(chromium, served, getattr(request, "param", "desk-light"))
     yield found
     assert found.wrong == []
     found.page.close()
@@ -99,7 +109,7 @@ def test_with_a_video_monitor_no_second_one_is_suggested_first(tab: Tab) -> None
     tab.page.wait_for_function("t => !document.querySelector('#suggested .name').innerText.includes(t)", arg="video")
     assert "video monitor" not in tab.texts("#suggested .name")[0]
     assert f"as likely with {chosen}" in " ".join(tab.texts("#suggested .why"))
-    tab.shot("desk-video-monitor")
+    tab.shot("video-monitor")
 
 
 def test_a_basket_is_filled_to_ten_different_items_and_emptied_again(tab: Tab) -> None:
@@ -110,7 +120,7 @@ def test_a_basket_is_filled_to_ten_different_items_and_emptied_again(tab: Tab) -
     assert len(set(names)) == len(names) == 10
     assert names[0] == first
     assert tab.page.is_disabled("#fill")
-    tab.shot("desk-filled")
+    tab.shot("filled")
     tab.after(lambda: tab.page.click(f'button[aria-label="Remove {first}"]'))
     assert len(tab.texts("#basket > li")) == 9
     tab.after(lambda: tab.page.click("#clear"))
@@ -123,7 +133,7 @@ def test_an_item_is_compared_and_swapped(tab: Tab) -> None:
     tab.page.click("#basket button")
     tab.page.wait_for_selector("#about:not([hidden]) #substitutes button")
     assert "monitor" in tab.texts("#substitutes .name")[0]
-    tab.shot("desk-compare")
+    tab.shot("compare")
     other = tab.texts("#substitutes .name")[0].split("\n")[0]
     tab.after(lambda: tab.page.click("#substitutes button"))
     assert [text.split("\n")[0] for text in tab.texts("#basket .name")] == [other]
@@ -139,17 +149,15 @@ def test_everything_can_be_done_by_keyboard(tab: Tab) -> None:
     assert tab.page.evaluate("document.activeElement.id") == "search"  # and not lost with the button
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone_nothing_is_wider_than_the_screen(chromium: Any, served: Server, scheme: str) -> None:
-    tab = Tab(chromium, served, PHONE, scheme)
-    for path, until, name in (("/", "#suggested li", "basket"), ("/analyst", "#calibration svg", "analyst")):
-        tab.open(path, until)
-        if path == "/":
-            tab.add("monitor")
-        tab.shot(f"phone-{scheme}-{name}")
-        assert tab.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    assert tab.wrong == []
-    tab.page.close()
+@pytest.mark.parametrize("tab", VIEWS, indirect=True)
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(tab: Tab) -> None:
+    tab.open("/", "#suggested li")
+    tab.add("video monitor")
+    tab.page.click("#basket button")
+    tab.page.wait_for_selector("#about:not([hidden]) #substitutes button")
+    tab.check("basket")
+    tab.open("/analyst", "#calibration svg")
+    tab.check("analyst")
 
 
 def test_the_analyst_sees_every_category(tab: Tab) -> None:
@@ -157,7 +165,6 @@ def test_the_analyst_sees_every_category(tab: Tab) -> None:
     assert [text.split("\t")[0] for text in tab.texts("#scores tbody tr")] == ["Safety", "Carseats"]
     assert len(tab.texts("#segments > li")) == 2
     assert any("video monitor" in text for text in tab.texts("#substitutes tbody tr"))
-    tab.shot("desk-analyst")
     tab.page.select_option("#category", "carseats")
     tab.page.wait_for_function("() => document.getElementById('status').textContent.includes('Carseats')")
     assert tab.page.locator("#map rect").count() > 9
@@ -174,22 +181,9 @@ def test_the_page_shows_one_probability_per_item(tab: Tab) -> None:
 def test_a_key_is_asked_for_and_used(chromium: Any, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "keys").write_text(KEY)
     with server(folder, tmp_path / "log", "--key-file", tmp_path / "keys") as served:
-        tab = Tab(chromium, served, DESK)
+        tab = Tab(chromium, served)
         tab.open("/", "#key-form:not([hidden])")
         tab.page.fill("#key", KEY)
         tab.page.keyboard.press("Enter")
         tab.page.wait_for_selector("#suggested li")
         tab.page.close()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(chromium: Any, served: Server, scheme: str) -> None:
-    tab = Tab(chromium, served, DESK, scheme)
-    tab.open("/", "#suggested li")
-    tab.add("video monitor")
-    tab.page.click("#basket button")
-    tab.page.wait_for_selector("#about:not([hidden]) #substitutes button")
-    assert violations(tab.page) == []
-    tab.open("/analyst", "#calibration svg")
-    assert violations(tab.page) == []
-    tab.page.close()

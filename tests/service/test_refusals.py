@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import dpplearn as dl
-from dpplearn.service.settings import is_loopback, read_keys
+from dpplearn.service.settings import is_loopback
 from helpers import command
-from helpers.service import Client, client, problem_of, server
-from helpers.stores import SHARES, three_categories, write_models
+from helpers.service import Client, problem_of, server
 
 JSON = {"content-type": "application/json"}
-KEY = "a key of some length"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_models(tmp_path_factory.mktemp("stores") / "store", three_categories(), SHARES)
-
-
-@pytest.fixture(scope="module")
-def asks(folder: Path) -> Iterator[Client]:
-    with client(folder, max_body=20_000) as found:
-        yield found
 
 
 def malformed() -> list[bytes]:
@@ -70,7 +55,7 @@ def expensive() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def test_500_hostile_requests_neither_fail_nor_stop_the_service(folder: Path, tmp_path: Path) -> None:
+def test_500_hostile_requests_neither_fail_nor_stop_the_service(stored: Path, tmp_path: Path) -> None:
     routes = ["/v1/models/sleep/recommend", "/v1/models/sleep/explain", "/v1/recommend", "/v1/models/nope/complete"]
     hostile = [("POST", routes[number % len(routes)], body) for number, body in enumerate((3 * malformed())[:430])]
     for what, body in expensive():
@@ -86,10 +71,10 @@ def test_500_hostile_requests_neither_fail_nor_stop_the_service(folder: Path, tm
     ]
     hostile += [("TRACE", "/v1/models", b""), ("PROPFIND", "/", b""), ("DELETE", "/v1/models/sleep", b"")]
     hostile += [("GET", f"/assets/{name}", b"") for name in odd]
-    with server(folder, tmp_path / "log", "--max-cost", "0.1") as served:
+    with server(stored, tmp_path / "log", "--max-cost", "0.1") as served:
         began = time.monotonic()
         for method, path, body in hostile:
-            status, text = served.ask(method, path, body)  # raises after 30 s without an answer
+            status, text = served.ask(method, path, body)
             assert status in (200, 400, 404, 405, 413, 422, 503), (method, path[:80], text[:300])
             assert len(text) < (300_000 if status == 200 else 3000)
         assert served.ask("POST", routes[0], {"basket": ["crib"]})[0] == 200
@@ -111,21 +96,21 @@ def test_an_invalid_field_is_named_with_its_value_and_the_expected_type(asks: Cl
 
 
 def test_a_body_that_is_too_large_is_rejected_with_or_without_a_content_length(asks: Client) -> None:
-    large = b'{"basket": ["' + b"x" * 30_000 + b'"]}'
+    large = b'{"basket": ["' + b"x" * 300_000 + b'"]}'
 
     async def pieces() -> object:
-        for start in range(0, len(large), 5000):
-            yield large[start : start + 5000]
+        for start in range(0, len(large), 50_000):
+            yield large[start : start + 50_000]
 
     for content in (large, pieces()):
         problem_of(asks.post("/v1/models/sleep/recommend", content=content, headers=JSON), 413)
 
 
-def test_unknown_names_and_methods_are_rejected_and_lead_to_no_other_files(asks: Client, folder: Path) -> None:
+def test_unknown_names_and_methods_are_rejected_and_lead_to_no_other_files(asks: Client, stored: Path) -> None:
     for name in ("nope", "../../etc/passwd", "..%2f..%2fetc%2fpasswd", "sleep.safetensors", "%00", "%2e"):
         for response in (asks.get(f"/v1/models/{name}/items"), asks.post(f"/v1/models/{name}/recommend", json={})):
             problem_of(response, 404)
-            assert str(folder) not in response.text
+            assert str(stored) not in response.text
     for path in ("/assets/../app.py", "/assets/..%2fapp.py", "/assets//etc/passwd", "/nowhere"):
         problem_of(asks.get(path), 404)
     response = asks.get("/v1/models/sleep/recommend")
@@ -143,27 +128,12 @@ def test_an_unexpected_failure_reveals_nothing(asks: Client, monkeypatch: pytest
     assert "secret" not in response.text
 
 
-def test_either_header_carries_any_of_the_keys_of_a_file(folder: Path, tmp_path: Path) -> None:
-    file = tmp_path / "keys"
-    for content in (None, "", "short\n"):
-        if content is not None:
-            file.write_text(content)
-        with pytest.raises(dl.InputError):
-            read_keys(file)
-    file.write_text(f"another key of mine\n\n{KEY}\n")
-    with client(folder, keys=read_keys(file)) as asks:
-        for wrong in ({"x-api-key": KEY + "x"}, {"authorization": KEY}, {"x-api-key": ""}):
-            problem_of(asks.get("/v1/models", headers=wrong), 401)
-        for right in ({"x-api-key": KEY}, {"authorization": f"Bearer {KEY}"}, {"x-api-key": "another key of mine"}):
-            assert asks.get("/v1/models", headers=right).status_code == 200
-
-
 def test_the_command_does_not_serve_other_machines_without_a_key_nor_a_missing_folder(
-    folder: Path, tmp_path: Path
+    stored: Path, tmp_path: Path
 ) -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example")))
-    done = command.run("serve", folder, "--host", "0.0.0.0")
+    done = command.run("serve", stored, "--host", "0.0.0.0")
     assert done.returncode == 2
     assert "--key-file" in done.stderr
     assert "--no-key" in done.stderr

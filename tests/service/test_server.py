@@ -16,7 +16,7 @@ import pytest
 
 from helpers import command
 from helpers.problems import as_mixture, random_mixture
-from helpers.program import is_running, wait_for
+from helpers.program import PATIENCE, is_running, wait_for
 from helpers.service import Connection, Server, server
 from helpers.stores import SHARES, three_categories, write_models
 
@@ -24,11 +24,6 @@ pytestmark = pytest.mark.slow
 
 SWAPS = 3
 RECOMMEND = "/v1/models/sleep/recommend"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_models(tmp_path / "store", three_categories(), SHARES)
 
 
 @pytest.fixture
@@ -96,7 +91,7 @@ def test_one_server_swaps_models_under_load_logs_no_baskets_and_finishes_a_reque
         status, answer = connection.read()
     assert status == 200
     assert json.loads(answer)["items"]
-    assert served.process.wait(timeout=30) == 0
+    assert served.process.wait(PATIENCE) == 0
 
 
 def counted(served: Server) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import pickle
 from pathlib import Path
@@ -17,7 +16,7 @@ from dpplearn.service.loader import read_store
 from dpplearn.utils.files import digest
 from helpers.problems import as_mixture, random_mixture
 from helpers.service import Client, answer_of, client, problem_of
-from helpers.stores import SHARES, three_categories, write_models
+from helpers.stores import SHARES, edit_category, three_categories, write_models
 
 
 def other(seed: int = 9) -> SetModel:
@@ -34,18 +33,18 @@ def metric(asks: Client, name: str) -> float:
     return next(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} "))
 
 
-def edit(folder: Path, slug: str, **changes: Any) -> None:
-    """Change the entry of a category in the manifest."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    next(each for each in manifest["categories"] if each["slug"] == slug).update(changes)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+def spoil(path: Path) -> bytes:
+    """Damage a file, and return what it was."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    return whole
 
 
 def test_a_replaced_model_is_served_and_unchanged_models_are_kept(folder: Path) -> None:
     with client(folder) as asks:
         before = asks.app.state.service.store.now
         other().save(folder / "sleep.safetensors")
-        edit(folder, "sleep", sha256=digest(folder / "sleep.safetensors"), share=0.9)
+        edit_category(folder, "sleep", sha256=digest(folder / "sleep.safetensors"), share=0.9)
         assert best(asks) == pytest.approx(max(three_categories()["sleep"].marginals()))
         asks.refresh()
         assert best(asks) == pytest.approx(max(other().marginals()))
@@ -62,8 +61,7 @@ def test_a_broken_new_model_leaves_the_old_one_serving(folder: Path, caplog: pyt
     with client(folder) as asks:
         before = best(asks)
         write_models(folder, three_categories() | {"sleep": other(), "meals": other()}, SHARES)
-        whole = (folder / "sleep.safetensors").read_bytes()
-        spoil(folder / "sleep.safetensors")
+        whole = spoil(folder / "sleep.safetensors")
         assert metric(asks, 'dpplearn_model_broken{model="sleep"}') == 0
         asks.refresh()
         assert best(asks) == before
@@ -80,7 +78,7 @@ def test_a_broken_new_model_leaves_the_old_one_serving(folder: Path, caplog: pyt
 
 def test_a_model_file_that_is_copied_after_the_manifest_is_served(folder: Path) -> None:
     (folder / "models").mkdir()  # as fit_all writes stores
-    edit(folder, "sleep", file="models/sleep.safetensors")
+    edit_category(folder, "sleep", file="models/sleep.safetensors")
     os.rename(folder / "sleep.safetensors", folder.with_name("sleep.safetensors"))
     with client(folder) as asks:
         problem_of(asks.get("/v1/models/sleep"), 503)
@@ -90,8 +88,7 @@ def test_a_model_file_that_is_copied_after_the_manifest_is_served(folder: Path) 
 
 
 def test_categories_come_and_go_and_a_broken_one_is_served_once_it_is_repaired(folder: Path) -> None:
-    whole = (folder / "sleep.safetensors").read_bytes()
-    spoil(folder / "sleep.safetensors")
+    whole = spoil(folder / "sleep.safetensors")
     with client(folder) as asks:
         problem_of(asks.get("/v1/models/sleep"), 503)
         (folder / "sleep.safetensors").write_bytes(whole)
@@ -133,7 +130,7 @@ def test_only_sound_models_in_the_folder_itself_are_loaded(folder: Path, monkeyp
     other().save(outside)
     (folder / "link.safetensors").symlink_to(outside)
     for file in ("../outside.safetensors", "link.safetensors", str(outside)):
-        edit(folder, "sleep", file=file, sha256=digest(outside))
+        edit_category(folder, "sleep", file=file, sha256=digest(outside))
         assert list(read_store(folder).broken) == ["sleep"]
     monkeypatch.setattr(dl.DPP, "recommend", lambda *_: [dl.Recommendation("tie", 1.0, float("nan"))])
     assert set(read_store(folder).broken) == {"sleep", "wear"}
@@ -154,25 +151,14 @@ def test_the_watch_goes_on_after_an_error(folder: Path, monkeypatch: pytest.Monk
         async def watch() -> None:
             task = asyncio.create_task(current.watch(0.001))
             monkeypatch.setattr("dpplearn.service.loader.read_store", fails)
-            edit(folder, "sleep", share=0.4)
+            edit_category(folder, "sleep", share=0.4)
             await until("once")
             monkeypatch.undo()
-            edit(folder, "sleep", share=0.5)
+            edit_category(folder, "sleep", share=0.5)
             await until("")
             task.cancel()
 
         asyncio.run(watch())
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_models(tmp_path / "store", three_categories(), SHARES)
-
-
-def spoil(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[-9] ^= 1
-    path.write_bytes(content)
 
 
 def test_a_folder_of_files_and_a_single_file_are_served_and_watched(tmp_path: Path) -> None:

@@ -24,10 +24,8 @@ N_LIKES = 8  # items named per segment
 MAX_SUGGESTED_NAME = 80  # characters of an unknown item that is compared with the catalogue
 MAX_UNKNOWN = 20  # unknown items that a problem lists
 MAX_ANSWER = 10_000  # items of one answer; encoding more as JSON would hold up other requests
-MAX_CALIBRATED_ITEMS = 200  # most likely items, whose pairs are in the calibration
 MAX_MAP_ITEMS = 24  # items of the map, those of the strongest pairs
 MAX_PAIRS = 12  # pairs named of each kind
-N_BINS = 10  # of the calibration
 
 Source = ServedModel | ServedStore
 Work = Callable[[Check], schemas.Answer]
@@ -96,12 +94,12 @@ def recommend(source: Any, asked: schemas.AskBaskets, budget: Budget) -> Plan:
 
     def items(basket: list[Label]) -> list[schemas.Suggestion]:
         found = source.recommend(basket, asked)
-        suggestions = [schemas.Suggestion.model_validate(each) for each in found]
-        for suggestion, each in zip(suggestions, found if asked.explain else [], strict=False):
-            why = source.explain(basket, each)
-            suggestion.alone = why.alone
-            suggestion.influences = [schemas.Influence.model_validate(influence) for influence in why.influences]
-        return suggestions
+        if not asked.explain:
+            return [schemas.Suggestion(**each._asdict()) for each in found]
+        explained = ((each, source.explain(basket, each)) for each in found)
+        return [
+            schemas.Suggestion(**each._asdict(), alone=why.alone, influences=why.influences) for each, why in explained
+        ]
 
     def row(basket: list[Label], check_time: Check) -> schemas.Row:
         """Answer one of many baskets. Errors become the problem of this row, without suggestions for unknown items."""
@@ -266,7 +264,7 @@ def _score(served: ServedModel) -> schemas.ModelScore:
     if not served.result:
         model, independent = learned.log_likelihood, learned.independent_log_likelihood
         gain = None if model is None or independent is None else model - independent
-        fields |= {"log_likelihood": model, "independent": independent, "gain": gain}
+        fields |= {"log_likelihood": model, "gain": gain}
     return schemas.ModelScore(**fields)
 
 
@@ -307,26 +305,6 @@ def _lift_map(model: SetModel, pairs: RelatedPairs) -> schemas.LiftMap:
 
 
 def _calibration(served: ServedModel) -> schemas.Calibration | None:
-    """Return predicted and observed probabilities: as fit-all measured them, else P(j | i) on the training baskets."""
-    result, training = served.result or {}, served.model.training
-    if "calibration" in result:
-        return schemas.Calibration(on=result["on"], rows=result["calibration"]["rows"])
-    if training is None:
-        return None
-    marginals = served.model.marginals()
-    likely = np.sort(np.argsort(-marginals, kind="stable")[:MAX_CALIBRATED_ITEMS])
-    likely = likely[(marginals[likely] > 0) & (training.item_weights[likely] > 0)]
-    off = ~np.eye(len(likely), dtype=bool)
-    predicted = (pair_table(served.model.distribution, likely, likely).observed / marginals[likely][:, None])[off]
-    weight = np.repeat(training.item_weights[likely], len(likely) - 1)
-    together = training.pair_counts_among(likely)[off]
-    bins = [part for part in np.array_split(np.argsort(predicted, kind="stable"), N_BINS) if len(part)]
-    rows = [
-        schemas.CalibrationBin(
-            predicted=np.average(predicted[part], weights=weight[part]),
-            observed=together[part].sum() / weight[part].sum(),
-            weight=weight[part].sum(),
-        )
-        for part in bins
-    ]
-    return schemas.Calibration(on="train", rows=rows)
+    """Return predicted and observed probabilities as fit-all measured them."""
+    result = served.result or {}
+    return schemas.Calibration(on=result["on"], rows=result["calibration"]["rows"]) if "calibration" in result else None

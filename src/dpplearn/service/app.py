@@ -4,13 +4,14 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Body, Depends, FastAPI, Path, Query
 from fastapi.staticfiles import StaticFiles
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -33,7 +34,6 @@ PAGE_HEADERS = {
     "cache-control": "no-cache",
 }
 POLL_SECONDS = 1.0  # between two checks whether the source has changed
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Route(NamedTuple):
@@ -147,8 +147,6 @@ def create_app(settings: Settings, costs: KnownCosts | None = None) -> FastAPI:
         watch = asyncio.create_task(service.store.watch(POLL_SECONDS))
         yield
         watch.cancel()
-        with suppress(asyncio.CancelledError):
-            await watch
 
     app = FastAPI(
         title="dpplearn",
@@ -217,7 +215,7 @@ def add_metrics(router: APIRouter, service: Service) -> None:
     )
     async def metrics() -> Response:
         text = await asyncio.to_thread(service.metrics.text, service.store)
-        return Response(text, headers={"content-type": METRICS_TYPE})
+        return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 
 
 def add_health(app: FastAPI, service: Service) -> None:

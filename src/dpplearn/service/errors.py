@@ -91,22 +91,19 @@ def _place(error: Mapping[str, Any]) -> str:
 def add_error_handlers(app: FastAPI, logger: logging.Logger) -> None:
     """Answer every error with a problem document."""
 
-    async def problem(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
+    @app.exception_handler(HTTPException)
+    async def problem(request: Request, error: HTTPException) -> Response:
         if isinstance(error, Problem):
             return error.response()
         kind = {404: "no-such-page", 405: "wrong-method"}.get(error.status_code, "not-json")
         asked = f"{quoted(request.method)} {quoted(request.url.path)}"
         return Problem(kind, f"{asked} cannot be answered; see /openapi.json").response(error.headers)
 
-    async def validation(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
+    @app.exception_handler(RequestValidationError)
+    async def validation(request: Request, error: RequestValidationError) -> Response:
         return invalid(error.errors()).response()
 
+    @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:
         logger.error("failed", exc_info=error)
         return Problem("internal", "the service failed; the reason is in its log").response()
-
-    app.add_exception_handler(HTTPException, problem)
-    app.add_exception_handler(RequestValidationError, validation)
-    app.add_exception_handler(Exception, unexpected)

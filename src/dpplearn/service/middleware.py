@@ -156,10 +156,8 @@ class Metrics:
 
     def text(self, store: LiveModelStore) -> bytes:
         """Return all metrics in the text format of Prometheus."""
-        of_models = CollectorRegistry()
-        of_models.register(ModelGauges(store))
         requests = _of_all_workers() if SHARED_FOLDER in os.environ else generate_latest(self.registry)
-        return requests + generate_latest(of_models)
+        return requests + generate_latest(ModelGauges(store))
 
 
 def _of_all_workers() -> bytes:

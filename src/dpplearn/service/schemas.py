@@ -296,14 +296,14 @@ class CalibrationBin(Part):
     predicted: Number
     observed: Number
     weight: Number
-    start: Number = None
-    stop: Number = None
-    low: Number = None
-    high: Number = None
+    start: Number
+    stop: Number
+    low: Number
+    high: Number
 
 
 class Calibration(Part):
-    """Calibration on held-out ("test") or training ("train") baskets."""
+    """Calibration as fit-all measured it, on held-out ("test") or training ("train") baskets."""
 
     on: str
     rows: list[CalibrationBin]
@@ -330,8 +330,7 @@ class ModelScore(Part):
     n_baskets: int | None = None
     on: Annotated[str, Field(description='"test" for held-out baskets, else "train".')]
     log_likelihood: Number = None
-    independent: Annotated[Number, Field(description="Log-likelihood of independent items.")] = None
-    gain: Number = None
+    gain: Annotated[Number, Field(description="Log-likelihood minus that of independent items.")] = None
     percentile_rank: Number = None
     baselines: dict[str, Any] | None = None
 

@@ -37,8 +37,7 @@ function showScores(models) {
     ["Baskets", (each) => each.n_baskets ?? "–", true],
     ["Measured on", (each) => (each.on === "test" ? "held-out baskets" : "training baskets")],
     ["Log-likelihood", (each) => decimal(each.log_likelihood), true],
-    ["Independent items", (each) => decimal(each.independent), true],
-    ["Gain", (each) => decimal(each.gain), true],
+    ["Gain over independent items", (each) => decimal(each.gain), true],
     ["Percentile rank", (each) => decimal(each.percentile_rank, 1), true],
     ...names.map((name) => [`Rank of ${name}`, (each) => decimal(rank(each.baselines?.[name]), 1), true]),
   ];
@@ -112,12 +111,12 @@ function showCalibration(calibration) {
   byId("calibration").replaceChildren();
   byId("calibration-table").replaceChildren();
   if (!calibration?.rows?.length) {
-    about.textContent = "The model has no training record, so calibration is unknown.";
+    about.textContent = "Only models of fit-all have a calibration.";
     return;
   }
   const { rows, on } = calibration;
   about.textContent = "Probability that a basket with one item contains another, predicted and observed, on " +
-    (on === "test" ? "held-out baskets." : "the training baskets. On the line, predictions are calibrated.");
+    (on === "test" ? "held-out baskets." : "the training baskets.") + " On the line, predictions are calibrated.";
   byId("calibration").append(reliability(rows));
   table("calibration-table", [
     ["Predicted", (each) => decimal(each.predicted, 4), true],
