@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pickle
 from pathlib import Path
@@ -76,24 +75,23 @@ def test_a_broken_new_model_leaves_the_old_one_serving(folder: Path, caplog: pyt
         assert metric(asks, "dpplearn_store_refused") == 0
 
 
-def test_a_model_file_that_is_copied_after_the_manifest_is_served(folder: Path) -> None:
+def test_a_model_file_that_is_broken_or_missing_is_served_once_it_is_there(folder: Path) -> None:
     (folder / "models").mkdir()  # as fit_all writes stores
     edit_category(folder, "sleep", file="models/sleep.safetensors")
-    os.rename(folder / "sleep.safetensors", folder.with_name("sleep.safetensors"))
+    os.rename(folder / "sleep.safetensors", folder / "models/sleep.safetensors")
+    whole = spoil(folder / "models/sleep.safetensors")
     with client(folder) as asks:
         problem_of(asks.get("/v1/models/sleep"), 503)
-        os.rename(folder.with_name("sleep.safetensors"), folder / "models/sleep.safetensors")
+        os.unlink(folder / "models/sleep.safetensors")
+        asks.refresh()
+        problem_of(asks.get("/v1/models/sleep"), 503)
+        (folder / "models/sleep.safetensors").write_bytes(whole)
         asks.refresh()
         assert asks.get("/v1/models/sleep").status_code == 200
 
 
-def test_categories_come_and_go_and_a_broken_one_is_served_once_it_is_repaired(folder: Path) -> None:
-    whole = spoil(folder / "sleep.safetensors")
+def test_categories_come_and_go(folder: Path) -> None:
     with client(folder) as asks:
-        problem_of(asks.get("/v1/models/sleep"), 503)
-        (folder / "sleep.safetensors").write_bytes(whole)
-        asks.refresh()
-        assert asks.get("/v1/models/sleep").status_code == 200
         models = three_categories()
         del models["wear"]
         write_models(folder, models | {"toys": other()}, {**SHARES, "toys": 0.5})
@@ -136,29 +134,21 @@ def test_only_sound_models_in_the_folder_itself_are_loaded(folder: Path, monkeyp
     assert set(read_store(folder).broken) == {"sleep", "wear"}
 
 
-def test_the_watch_goes_on_after_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_reported_and_the_next_change_is_loaded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(*_: Any) -> None:
         raise RuntimeError("once")
 
     with client(folder) as asks:
         current = asks.app.state.service.store
-
-        async def until(message: str) -> None:
-            async with asyncio.timeout(60):
-                while message not in current.failed or bool(message) != bool(current.failed):
-                    await asyncio.sleep(0.001)
-
-        async def watch() -> None:
-            task = asyncio.create_task(current.watch(0.001))
-            monkeypatch.setattr("dpplearn.service.loader.read_store", fails)
-            edit_category(folder, "sleep", share=0.4)
-            await until("once")
-            monkeypatch.undo()
-            edit_category(folder, "sleep", share=0.5)
-            await until("")
-            task.cancel()
-
-        asyncio.run(watch())
+        for share, failed in ((0.4, "RuntimeError: once"), (0.5, "")):
+            with monkeypatch.context() as patch:
+                if failed:
+                    patch.setattr("dpplearn.service.loader.read_store", fails)
+                edit_category(folder, "sleep", share=share)
+                asks.refresh()
+            assert current.failed == failed
 
 
 def test_a_folder_of_files_and_a_single_file_are_served_and_watched(tmp_path: Path) -> None:
