@@ -184,15 +184,12 @@ def segments_of(served: ServedModel, basket: list[Label] | None) -> list[schemas
         return []
     found = model.segments(N_LIKES)
     given: Sequence[float | None] = [None] * len(found) if basket is None else model.segment_of(basket).tolist()
-    return [
-        schemas.Segment(
-            share=each.weight,
-            probability=probability,
-            expected_size=each.expected_size,
-            likes=[schemas.Liked(item=item, ratio=ratio) for item, ratio in each.likes],
-        )
-        for each, probability in zip(found, given, strict=True)
-    ]
+    shown = []
+    for each, probability in zip(found, given, strict=True):
+        likes = [schemas.Liked(item=item, ratio=ratio) for item, ratio in each.likes]
+        size = each.expected_size
+        shown.append(schemas.Segment(share=each.weight, expected_size=size, likes=likes, probability=probability))
+    return shown
 
 
 def related(served: ServedModel, asked: schemas.AskRelated, budget: Budget) -> Plan:

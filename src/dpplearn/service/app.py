@@ -15,7 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from dpplearn.errors import InputError
 from dpplearn.service import answers, schemas
@@ -206,13 +206,7 @@ def add_route(router: APIRouter, service: Service, route: Route) -> None:
 def add_metrics(router: APIRouter, service: Service) -> None:
     """Add the metrics. They contain names of models, so that they need a key."""
 
-    @router.get(
-        "/metrics",
-        tags=["health"],
-        summary="Metrics for Prometheus",
-        response_class=Response,
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-    )
+    @router.get("/metrics", tags=["health"], summary="Metrics for Prometheus", response_class=PlainTextResponse)
     async def metrics() -> Response:
         text = await asyncio.to_thread(service.metrics.text, service.store)
         return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
@@ -225,16 +219,13 @@ def add_health(app: FastAPI, service: Service) -> None:
     async def live() -> schemas.Health:
         return schemas.Health()
 
-    @app.get(
-        "/readyz",
-        tags=["health"],
-        summary="Whether requests can be answered",
-        response_model=schemas.Readiness,
-        responses={503: {"model": schemas.Readiness}},
-    )
-    async def ready() -> Response:
+    not_ready: Any = {503: {"model": schemas.Readiness}}
+
+    @app.get("/readyz", tags=["health"], summary="Whether requests can be answered", responses=not_ready)
+    async def ready(response: Response) -> schemas.Readiness:
         found = schemas.Readiness(ready=not service.budget.is_stuck(), broken=list(service.store.now.broken))
-        return JSONResponse(found.model_dump(), 200 if found.ready else 503)
+        response.status_code = 200 if found.ready else 503
+        return found
 
 
 def _page(file: FilePath) -> Any:

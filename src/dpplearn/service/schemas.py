@@ -320,13 +320,9 @@ class ModelAnalysis(Answer):
     calibration: Calibration | None = None
 
 
-class ModelScore(Part):
+class ModelScore(ModelEntry):
     """Log-likelihood and ranking of one model, compared with baselines."""
 
-    name: str
-    title: str
-    kind: str
-    n_items: int
     n_baskets: int | None = None
     on: Annotated[str, Field(description='"test" for held-out baskets, else "train".')]
     log_likelihood: Number = None

@@ -8,6 +8,7 @@ import socket
 import sys
 from functools import partial
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -19,8 +20,15 @@ from dpplearn.service.loader import KnownCosts, read_store
 from dpplearn.service.middleware import SHARED_FOLDER, log_event, log_to_stderr
 from dpplearn.service.settings import Settings
 
-SHUTDOWN_SECONDS = 30  # for running requests when the server ends
-WORKER_START_SECONDS = 60  # a worker that does not respond for this long, also while it starts, is replaced
+UVICORN: dict[str, Any] = {
+    "log_config": None,
+    "access_log": False,
+    "server_header": False,
+    "timeout_graceful_shutdown": 30,  # seconds for running requests when the server ends
+    "timeout_worker_healthcheck": 60,  # a worker that does not respond for this long, also while it starts, is replaced
+    "timeout_keep_alive": 30,
+    "lifespan": "on",
+}
 BACKLOG = 2048
 SWITCH_SECONDS = 0.001  # of the GIL: how long the event loop waits for a computing thread (Python: 0.005)
 
@@ -35,14 +43,15 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8000, workers
             sys.setswitchinterval(SWITCH_SECONDS)
             app = create_app(settings)
             log_event("serving", address=url, workers=1)
-            uvicorn.Server(_config(app)).run(sockets=[listener])
+            uvicorn.Server(uvicorn.Config(app, **UVICORN)).run(sockets=[listener])
             return
         # Reports an error once, not in every worker again and again, and measures the costs for all workers.
         costs = {each.version: each.costs for each in read_store(settings.source).models.values()}
         with TemporaryDirectory(prefix="dpplearn-metrics-") as shared:
             os.environ[SHARED_FOLDER] = shared
             log_event("serving", address=url, workers=workers)
-            config = _config(partial(worker_app, settings, costs), workers=workers, factory=True)
+            app_of_worker = partial(worker_app, settings, costs)
+            config = uvicorn.Config(app_of_worker, workers=workers, factory=True, **UVICORN)
             Multiprocess(config, [listener]).run()
 
 
@@ -55,21 +64,6 @@ def worker_app(settings: Settings, costs: KnownCosts) -> FastAPI:
     except InputError as error:
         log_event("not_started", logging.ERROR, reason=str(error))
         sys.exit(1)
-
-
-def _config(app: object, *, workers: int = 1, factory: bool = False) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,  # type: ignore[arg-type]
-        workers=workers,
-        factory=factory,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        timeout_worker_healthcheck=WORKER_START_SECONDS,
-        timeout_keep_alive=30,
-        lifespan="on",
-    )
 
 
 def _listening(host: str, port: int) -> socket.socket:
