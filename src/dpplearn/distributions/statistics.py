@@ -178,10 +178,7 @@ class Normalisers:
     def weighted_sum(self, weights: Floats) -> Floats:
         """Return Σ_c w_c D_c H_c D_c."""
         n = self.d.shape[1]
-        total = np.zeros((n, n))
-        for weight, d, H in zip(weights, self.d, self.H, strict=True):
-            total += (weight * d)[:, None] * H[:n, :n] * d
-        return total
+        return np.asarray(np.einsum("ci,cij,cj->ij", weights[:, None] * self.d, self.H[:, :n, :n], self.d))
 
 
 def normalisers(C: Floats, log_odds: Floats, threads: int | None = None) -> Normalisers:

@@ -108,19 +108,13 @@ class LowRankProblem(Problem):
     @cached_property
     def active(self) -> Ints:
         """The items that interact with others; none where there are fewer than two."""
-        counts = self.baskets.frequencies() * self.baskets.total_weight
-        found = np.flatnonzero(counts >= MIN_COUNT)
+        found = np.flatnonzero(self.baskets.item_weights >= MIN_COUNT)
         return found if len(found) > 1 and self.columns else found[:0]
 
     @cached_property
     def active_sets(self) -> Baskets:
         """The baskets restricted to the items that interact, as rows of Z."""
-        row = np.full(self.baskets.n_items, -1, dtype=np.int32)
-        row[self.active] = np.arange(len(self.active))
-        rows = row[self.baskets.indices]
-        before = np.concatenate([[0], np.cumsum(rows >= 0)])
-        catalogue = Catalogue(self.baskets.catalogue.select(self.active))
-        return Baskets(rows[rows >= 0], before[self.baskets.offsets], self.baskets.weights, catalogue)
+        return self.baskets.known_to(Catalogue(self.baskets.catalogue.select(self.active)))[0]
 
     @property
     def n_batches(self) -> int:

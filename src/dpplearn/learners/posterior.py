@@ -167,12 +167,7 @@ class Posterior(Result):
         probabilities = np.asarray(probabilities, dtype=float)
         if probabilities.ndim != 1 or not ((probabilities >= 0) & (probabilities <= 1)).all():
             raise InputError(f"probabilities are {probabilities.tolist()}; expected a list of numbers from 0 to 1")
-        found = np.empty((len(probabilities), len(self.names)))
-        for row, column in enumerate(self.draws.T):
-            order = np.argsort(column, kind="stable")
-            below = np.cumsum(self.weights[order]) - self.weights[order] / 2
-            found[:, row] = np.interp(probabilities, below, column[order])
-        return found
+        return np.quantile(self.draws, probabilities, axis=0, weights=self.weights, method="inverted_cdf")
 
     def predictive(self, components: int = 50, rng: Seed = None) -> Mixture:
         """Return the posterior predictive distribution: the mean of the distributions of draws.

@@ -17,7 +17,7 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.record import History, Provenance, Training
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, signed
+from dpplearn.utils.text import Facts, Part, Result, TextTable, count, number, signed
 
 BASELINE = (
     "Independent items have the frequencies of the training baskets; next to test baskets with half a basket with and "
@@ -84,7 +84,7 @@ class Restart:
 
 
 @dataclass(frozen=True, repr=False)
-class FitResult(Generic[Model]):
+class FitResult(Result, Generic[Model]):
     """The best model found, how it was found, and how good it is. All log-likelihoods are means per basket.
 
     Examples
@@ -195,9 +195,6 @@ class FitResult(Generic[Model]):
             f"FitResult({learned.learner} from {learned.start}, log-likelihood {number(self.log_likelihood)}, {gain} "
             f"compared with independent items, {self.stop.name})"
         )
-
-    def __str__(self) -> str:
-        return as_text(self.tables())
 
 
 def _comparison(n_baskets: int | None, model: float, independent: float) -> dict[str, Any]:

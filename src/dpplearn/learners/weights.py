@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
-from dpplearn.data.baskets import Baskets
-from dpplearn.distributions.components import softmax
+from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.distributions.components import relative, softmax
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import IndependentItems
 from dpplearn.errors import InputError, whole_number
@@ -88,10 +88,8 @@ def fit_weights(
     settings = Settings(nonempty=nonempty, tol=tol, max_iter=max_iter, max_seconds=max_seconds, threads=threads)
     if not isinstance(models, Sequence) or not models or not all(isinstance(each, SetModel) for each in models):
         raise InputError("models must be a list of one or more DPPs and Mixtures")
-    given = checked_baskets(baskets)
-    if not isinstance(given, Baskets):
-        raise InputError("the weights of given models need all baskets in one place, and these are in parts")
-    given = given.over(models[0].catalogue)
+    given = as_baskets(baskets).over(models[0].catalogue)
+    checked_baskets(given)
     counted = given.subset(given.weights > 0)
     distributions = [distribution_over(model, given.catalogue) for model in models]
     if k is None:
@@ -142,14 +140,15 @@ class GivenModels(Problem):
     def likelihoods(self) -> WeightsProblem:
         columns = [each.log_prob(self.baskets, self.threads) for each in self.distributions]
         found = np.column_stack(columns) - self.log_condition
-        impossible = np.flatnonzero(found.max(axis=1) == -np.inf)
+        impossible = np.flatnonzero(np.isneginf(found).all(axis=1))
         if len(impossible):
             items = self.baskets.catalogue.select(self.baskets.positions(impossible[0]))
             raise InputError(
                 f"{count(len(impossible), 'basket')} impossible under all models, such as {list(items)}; leave them "
                 "out, or add a model under which every set is possible, such as one of independent items"
             )
-        return WeightsProblem.of(found, self.baskets.weights)
+        largest, likelihoods = relative(found)
+        return WeightsProblem(likelihoods, largest, self.baskets.weights / self.baskets.total_weight)
 
     def initial(self, name: str, rng: np.random.Generator) -> Floats:
         """Return equal weights."""
@@ -188,12 +187,6 @@ class WeightsProblem:
     likelihoods: Floats  # (n_baskets, n_models), over the largest of each row
     log_largest: Floats  # (n_baskets,)
     shares: Floats  # (n_baskets,)
-
-    @classmethod
-    def of(cls, log_probabilities: Floats, weights: Floats) -> WeightsProblem:
-        """Return the problem of log P_c(Y_i), (n_baskets, n_models), finite for at least one model."""
-        largest = log_probabilities.max(axis=1)
-        return cls(np.exp(log_probabilities - largest[:, None]), largest, weights / weights.sum())
 
     def log_likelihood(self, w: Floats) -> float:
         return float(self.shares @ (np.log(self.likelihoods @ w) + self.log_largest))

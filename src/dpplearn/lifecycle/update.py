@@ -17,7 +17,6 @@ from dpplearn.data.weights import item_weights
 from dpplearn.distributions.components import Stack
 from dpplearn.distributions.interaction import Dense
 from dpplearn.errors import InputError
-from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.learners.checkpoint import ProgressBar
 from dpplearn.learners.data import checked_baskets
 from dpplearn.learners.fit import fit_task
@@ -197,12 +196,11 @@ def likelihoods(before: Model, after: Model, baskets: Baskets, *, in_sample: boo
     old items are left out, and both models are conditioned on nonempty sets."""
     seen, _ = known_baskets(baskets, before.catalogue, "drop")
     common = after if after.catalogue == before.catalogue else after.restrict(before.items)
-
-    def mean(model: Model) -> float:
-        found = weighted_mean(model.log_prob(seen), seen.weights)
-        return found - float(np.log1p(-np.exp(model.log_prob([])))) if before.nonempty else found
-
-    return Likelihood(len(seen), mean(before), mean(common), in_sample)
+    both = [model.distribution for model in (before, common)]
+    if before.nonempty:
+        both = [each.with_p_empty(0.0) for each in both]
+    then, now = (each.mean_log_likelihood(seen) for each in both)
+    return Likelihood(len(seen), then, now, in_sample)
 
 
 def changed_items(before: Model, new: Baskets) -> tuple[tuple[Counted, ...], tuple[Label, ...]]:

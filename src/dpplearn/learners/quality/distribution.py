@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
-from dpplearn.learners.symmetric.problem import step_sizes
+from dpplearn.learners.symmetric.problem import STEP_SIZES
 
 MAX_QUALITY = 300.0  # |u| is clipped here, where e^u is still a number
 SMALL_LOG_DET = 1e-3  # below this, log det(I + L) loses its digits in 1 + L and is taken from eigenvalues
@@ -126,7 +126,7 @@ def best_weights(target: Target, theta: Floats | None = None) -> tuple[Floats, Q
         direction = np.linalg.solve(H, g)
         direction /= max(1.0, float(np.abs(target.F @ direction).max()) / MAX_CHANGE)
         least = value - ROUNDING * max(1.0, abs(value))
-        for t in step_sizes():
+        for t in STEP_SIZES:
             there, new = target.at(theta + t * direction)
             if new >= least + SUFFICIENT * t * float(g @ direction):
                 break

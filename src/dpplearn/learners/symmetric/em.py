@@ -15,7 +15,7 @@ from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.distributions.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import CAP, prepared
-from dpplearn.learners.symmetric.problem import SymmetricProblem, climb, gradient_in_K, line_search, step_sizes
+from dpplearn.learners.symmetric.problem import STEP_SIZES, SymmetricProblem, climb, gradient_in_K, line_search
 
 LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
@@ -74,7 +74,7 @@ def natural_em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]
     def candidates(kernel: SpectralDPP, stats: Statistics) -> Iterator[tuple[float, SpectralDPP]]:
         T, lam = e_step(kernel, stats), kernel.eigenvalues
         change, angles = capped(T.diagonal(), lam, LARGEST_EIGENVALUE) - lam, natural_angles(lam, T)
-        for step_size in step_sizes():
+        for step_size in STEP_SIZES:
             V = kernel.eigenvectors @ rotation(step_size * angles)
             yield step_size, SpectralDPP(np.clip(lam + step_size * change, 0, 1), V)
 

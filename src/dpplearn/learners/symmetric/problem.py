@@ -19,7 +19,7 @@ from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import INITIALISERS, adapted
 from dpplearn.models.dpp import DPP
 
-MIN_STEP_SIZE = 1e-8  # of the authors' line search
+STEP_SIZES = [2.0**-n for n in range(27)]  # down to 1e-8: the line search of both algorithms, as its authors ran them
 ROUNDING = 1e-13  # relative, of a log-likelihood
 
 
@@ -94,14 +94,6 @@ def gradient_in_K(kernel: SpectralDPP, stats: Statistics) -> Floats:
     return G
 
 
-def step_sizes() -> Iterator[float]:
-    """Yield 1, ½, ¼, … down to 1e-8: the line search of both algorithms of the paper, as its authors ran them."""
-    step_size = 1.0
-    while step_size >= MIN_STEP_SIZE:
-        yield step_size
-        step_size /= 2
-
-
 def line_search(
     problem: SymmetricProblem, candidate: Callable[[float], SpectralDPP], before: float
 ) -> tuple[SpectralDPP | None, float, int]:
@@ -109,7 +101,7 @@ def line_search(
 
     If no step size raises it, return None and 0.
     """
-    for tried, step_size in enumerate(step_sizes(), 1):
+    for tried, step_size in enumerate(STEP_SIZES, 1):
         kernel = candidate(step_size)
         if mean_log_likelihood(kernel, problem.baskets, problem.threads) > before:
             return kernel, step_size, tried
