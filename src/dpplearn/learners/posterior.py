@@ -37,8 +37,9 @@ DIFFERENCE = 1e-3  # of parameters for the curvature, in standard deviations of 
 MAX_STEPS = 500
 MAX_SD = 1.0  # standard deviation of any direction, in those of the prior
 WARM_UP = 100  # sweeps that are discarded
-WIDTH = 2.0  # of the first interval, in standard deviations
-MAX_STEPS_OUT = 40  # widths of the largest interval
+# Of the interval that is shrunk, in standard deviations. For normal posteriors a narrow one that steps out takes 10 %
+# fewer evaluations; for the wide ones, for which slices are used, it takes many times as many.
+WIDTH = 80.0
 
 
 def posterior(
@@ -377,18 +378,11 @@ def slice_draws(density: Callable[[Floats], float], p: int, n: int, rng: np.rand
 def slice_move(
     density: Callable[[Floats], float], z: Floats, height: float, direction: Floats, rng: np.random.Generator
 ) -> tuple[Floats, float]:
-    """Return a point of the slice {density > level} along a line: step out, then shrink to rejected points."""
+    """Return a point of the slice {density > level} along a line: shrink an interval to rejected points."""
     level = height - rng.exponential()
+    # Placed at random, so that it is as likely from any other point of it, which detailed balance needs. [Neal03]
     low = -WIDTH * rng.random()
     high = low + WIDTH
-    # At most MAX_STEPS_OUT - 1 steps out in all, divided at random between the sides: the interval is then as likely
-    # from any other point of it, which detailed balance needs. [Neal03, figure 3]
-    left = int(rng.integers(MAX_STEPS_OUT))
-    right = MAX_STEPS_OUT - 1 - left
-    while left > 0 and density(z + low * direction) > level:
-        low, left = low - WIDTH, left - 1
-    while right > 0 and density(z + high * direction) > level:
-        high, right = high + WIDTH, right - 1
     while True:
         t = rng.uniform(low, high)
         there = z + t * direction

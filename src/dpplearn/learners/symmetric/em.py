@@ -1,21 +1,24 @@
-"""EM: eigenvalues in closed form, eigenvectors by rotations.
+"""The algorithms of the paper, EM and K-Ascent, and a faster EM.
 
-`em` is Algorithm 2 of [GKFT14], with a line search along the gradient. `natural_em` turns the eigenvectors by the
+`em` is Algorithm 2 of [GKFT14]: eigenvalues in closed form, and eigenvectors by rotations with a line search along the
+gradient. `k_ascent` is Algorithm 1, its baseline: projected gradient on K. `natural_em` turns the eigenvectors by the
 natural gradient, which needs no line search and one evaluation of the statistics per step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from dpplearn.arrays import Floats
+from dpplearn.distributions.determinants import eigh_apart
 from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.distributions.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import CAP, prepared
-from dpplearn.learners.symmetric.problem import STEP_SIZES, SymmetricProblem, climb, gradient_in_K, line_search
+from dpplearn.learners.symmetric.problem import STEP_SIZES, SymmetricProblem, climb, gradient_in_K
 
 LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
@@ -60,8 +63,41 @@ def rotated(kernel: SpectralDPP, skew: Floats, problem: SymmetricProblem) -> tup
         return SpectralDPP(kernel.eigenvalues, kernel.eigenvectors @ expm(step_size * skew))
 
     before = mean_log_likelihood(kernel, problem.baskets, problem.threads)
-    found, step_size, tried = line_search(problem, candidate, before)
-    return kernel if found is None else found, step_size, tried + 1
+    found, step_size, tried = line_search(problem, kernel, candidate, before)
+    return found, step_size, tried + 1
+
+
+def line_search(
+    problem: SymmetricProblem, kernel: SpectralDPP, candidate: Callable[[float], SpectralDPP], before: float
+) -> tuple[SpectralDPP, float, int]:
+    """Return the candidate of the first step size that raises the likelihood, that step size, and how many were tried.
+
+    If no step size raises it, return the kernel and 0.
+    """
+    for tried, step_size in enumerate(STEP_SIZES, 1):
+        found = candidate(step_size)
+        if mean_log_likelihood(found, problem.baskets, problem.threads) > before:
+            return found, step_size, tried
+    return kernel, 0.0, tried
+
+
+def k_ascent(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
+    """Step along the gradient in K, clip the eigenvalues to [0, 1], halve the step until the likelihood rises."""
+    step_size, tried = 0.0, 0
+    while True:
+        stats = statistics(kernel, problem.baskets, problem.threads)
+        before = log_likelihood(kernel, stats)
+        yield Step(kernel, before, step_size, 1 + tried / 2)
+        G = gradient_in_K(kernel, stats)
+        kernel, step_size, tried = line_search(problem, kernel, partial(projected, kernel, G), before)
+        if not step_size:
+            return
+
+
+def projected(kernel: SpectralDPP, G: Floats, step_size: float) -> SpectralDPP:
+    """Return K + step_size G, G in the eigenbasis of K, with eigenvalues clipped to [0, 1]."""
+    lam, Q = eigh_apart(np.diag(kernel.eigenvalues) + step_size * G)
+    return SpectralDPP(np.clip(lam, 0, 1), kernel.eigenvectors @ Q)
 
 
 def natural_em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:

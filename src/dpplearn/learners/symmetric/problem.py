@@ -1,4 +1,4 @@
-"""SymmetricProblem: fitting a symmetric DPP; its log-likelihood and gradient in L and K, and line searches."""
+"""SymmetricProblem: fitting a symmetric DPP; its log-likelihood and gradient in L and K, and a search that climbs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.distributions.independent import independent
 from dpplearn.distributions.spectral import BORDER, SpectralDPP
-from dpplearn.distributions.statistics import Statistics, mean_log_likelihood, sums_under_L
+from dpplearn.distributions.statistics import Statistics, sums_under_L
 from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import INITIALISERS, adapted
@@ -92,20 +92,6 @@ def gradient_in_K(kernel: SpectralDPP, stats: Statistics) -> Floats:
         G[:, near], G[near] = cross, cross.T
         G[np.ix_(near, near)] = np.diag(1 / lam[near]) + s / np.outer(lam[near], lam[near])
     return G
-
-
-def line_search(
-    problem: SymmetricProblem, candidate: Callable[[float], SpectralDPP], before: float
-) -> tuple[SpectralDPP | None, float, int]:
-    """Return the candidate of the first step size that raises the likelihood, that step size, and how many were tried.
-
-    If no step size raises it, return None and 0.
-    """
-    for tried, step_size in enumerate(STEP_SIZES, 1):
-        kernel = candidate(step_size)
-        if mean_log_likelihood(kernel, problem.baskets, problem.threads) > before:
-            return kernel, step_size, tried
-    return None, 0.0, tried
 
 
 def climb(

@@ -9,10 +9,9 @@ from functools import partial
 
 from dpplearn.learners.loop import relative_change, remaining_gain
 from dpplearn.learners.problem import Learner
-from dpplearn.learners.symmetric.em import em, natural_em
+from dpplearn.learners.symmetric.em import em, k_ascent, natural_em
 from dpplearn.learners.symmetric.factor import adam, lbfgs
 from dpplearn.learners.symmetric.fixed_points import mm, picard
-from dpplearn.learners.symmetric.k_ascent import k_ascent
 
 LEARNERS: dict[str, Learner] = {
     each.name: each
