@@ -195,7 +195,8 @@ class LowRank:
         for c, core in enumerate(self.core):
             left[used] = self.Z[used].astype(float) @ core
             for rows, A in batches(sets, self.rank):
-                found[rows, c] = np.linalg.slogdet(np.eye(A.shape[1]) + left[A] @ np.swapaxes(self.Z[A], 1, 2))[1]
+                right = np.swapaxes(self.Z[A].astype(float), 1, 2)  # products of mixed precision take twice as long
+                found[rows, c] = np.linalg.slogdet(np.eye(A.shape[1]) + left[A] @ right)[1]
         return found
 
     def eliminate(self, sets: Items, scale: Floats | None = None) -> tuple[Floats, Floats, Floats]:
