@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Any, ClassVar
 
@@ -171,9 +171,6 @@ class MixtureProblem(Problem):
         gamma, theta, U, A, logits = np.split(x, np.cumsum([n, m * n, n * r, pairs]))
         return Parameters(gamma, theta.reshape(m, n), U.reshape(n, r), A, logits)
 
-    def kernel(self, x: Floats) -> Segments:
-        return self.parameters(x).kernel()
-
     def penalties(self, at: Parameters) -> float:
         """Return the penalties per basket."""
         of_interaction = REPULSION_PENALTY * np.vdot(at.U, at.U) + ATTRACTION_PENALTY * np.vdot(at.A, at.A)
@@ -182,20 +179,14 @@ class MixtureProblem(Problem):
         pseudo_baskets = (at.gamma - np.logaddexp(0, 2 * at.gamma)).sum()
         return float(self.penalised * squares - pseudo_baskets) / self.baskets.total_weight
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
         """Return the mean log-likelihood minus penalties, and its gradient; −inf where numbers overflow."""
         at = self.parameters(x)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            log_likelihood, gradient = self._at(at)
-            value = log_likelihood - self.penalties(at)
-        return (value, gradient) if np.isfinite(value) else (-np.inf, gradient)
-
-    def _at(self, at: Parameters) -> tuple[float, Floats]:
-        """Return the mean log-likelihood, and the gradient of the value."""
         n, log_odds, pi, penalised = self.baskets.total_weight, at.log_odds, at.weights, self.penalised
         C = at.interaction() if at.U.size or at.A.size else None
         norms = of_items(log_odds) if C is None else normalisers(C, log_odds, self.threads)
-        segments, value, empty = responsibilities(self, log_odds, np.log(pi) - norms.log_Z)
+        segments, log_likelihood, empty = responsibilities(self, log_odds, np.log(pi) - norms.log_Z)
         R = segments.shares + empty
         excess = segments.counts - R[:, None] * norms.marginals  # of observed over expected items
         excess[np.abs(2 * at.gamma + at.theta) > MAX_LOG_ODDS] = 0  # where log-odds are clipped
@@ -205,11 +196,13 @@ class MixtureProblem(Problem):
         U, A = at.U, at.A
         if C is not None:
             logdet, delta = minor_sums(C, self.baskets, self.threads)
-            value += logdet
+            log_likelihood += logdet
             G = delta - norms.weighted_sum(R).T  # with Σ_c R_c D_c H_c D_c
             U = (G + G.T) @ U - 2 * penalised * REPULSION_PENALTY * U
             A = (G - G.T)[below_diagonal(len(C))] - 2 * penalised * ATTRACTION_PENALTY * A if A.size else A
-        return value / n, Parameters(gamma, theta, U, A, logits).flat() / n
+        value = log_likelihood / n - self.penalties(at)
+        gradient = Parameters(gamma, theta, U, A, logits).flat() / n
+        return (value, gradient) if np.isfinite(value) else (-np.inf, gradient)
 
     @cached_property
     def scale(self) -> Floats:
@@ -321,9 +314,9 @@ def climb(problem: MixtureProblem, at: Parameters) -> Iterator[Step]:
     first = Point(y, *scaled(y))
     for each in chain([first], ascend(scaled, first, first_direction, rounding)):
         x = each.x / scale
-        log_likelihood = each.value + problem.penalties(problem.parameters(x))
-        make = partial(problem.kernel, x)
-        yield Step(make, log_likelihood, each.step_size, each.evaluations, each.value, parameters={"x": x})
+        at = problem.parameters(x)
+        log_likelihood = each.value + problem.penalties(at)
+        yield Step(at.kernel, log_likelihood, each.step_size, each.evaluations, each.value, parameters={"x": x})
 
 
 def rounding(at: Point) -> float:

@@ -49,7 +49,7 @@ def test_every_step_ascends_and_its_likelihood_is_that_of_its_kernel(nonempty: b
     assert np.all(np.diff(values) >= 0)
     last = problem.profile(steps[-1].parameters["phi"])
     assert np.abs(last.gradient).max() < 1e-6  # the KKT conditions: inside, no slope is left
-    penalty = last.phi[1] / problem.number
+    penalty = last.phi[1] / problem.baskets.total_weight
     assert values[-1] + penalty == pytest.approx(problem.log_likelihood(steps[-1].kernel), abs=1e-10)
 
 
@@ -63,7 +63,7 @@ def test_a_strength_that_the_data_speak_against_is_exactly_zero_and_wants_to_be_
 def test_repulsion_is_found_although_nothing_leads_away_from_where_no_items_are_alike() -> None:
     problem = drawn(1000, 3)
     slopes = problem.profile(np.zeros(2)).gradient
-    np.testing.assert_allclose(slopes, [0, -1 / problem.number], atol=1e-9)  # but for the penalty
+    np.testing.assert_allclose(slopes, [0, -1 / problem.baskets.total_weight], atol=1e-9)  # but for the penalty
     assert learned(problem).phi[1] == pytest.approx(0.6, abs=0.15)
 
 
@@ -73,7 +73,7 @@ def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
     end = learned(problem)
     assert (end.phi > 0).all()
     of_weights, of_strengths = errors_of(problem, end.phi, end.theta)
-    at, n = np.concatenate([end.theta, end.phi]), problem.number
+    at, n = np.concatenate([end.theta, end.phi]), problem.baskets.total_weight
 
     def likelihood(x: np.ndarray) -> float:
         return problem.log_likelihood(problem.kernel(x[N:], x[:N])) - x[N + 1] / n
@@ -104,8 +104,9 @@ def log_evidence(problem: QualityProblem, ridge: float) -> float:
     """Laplace's: the likelihood and the normal law of the weights at the optimum, and the volume there."""
     target = replace(problem, ridge=ridge).target(np.zeros(0))
     _, distribution, value = best_weights(target)
-    _, volume = np.linalg.slogdet(problem.number * target.information(distribution))
-    return problem.number * value + (target.F.shape[1] - 1) * np.log(ridge) / 2 - volume / 2
+    n = problem.baskets.total_weight
+    _, volume = np.linalg.slogdet(n * target.information(distribution))
+    return n * value + (target.F.shape[1] - 1) * np.log(ridge) / 2 - volume / 2
 
 
 def test_the_ridge_by_evidence_is_the_one_under_which_the_data_are_likeliest() -> None:

@@ -207,11 +207,6 @@ class QualityProblem(SymmetricProblem):
         return np.eye(n) if self.features is None else np.column_stack([np.ones(n), self.features.matrix])
 
     @cached_property
-    def number(self) -> float:
-        """Number of baskets that the weights stand for."""
-        return self.baskets.totals.effective_number
-
-    @cached_property
     def items(self) -> Ints:
         """The items whose quality is learned."""
         every = self.smoothed or self.features is not None
@@ -219,7 +214,7 @@ class QualityProblem(SymmetricProblem):
 
     def target(self, phi: Floats) -> Target:
         """Return the objective of the weights, given the strengths."""
-        m, n = self.baskets.frequencies(), self.number
+        m, n = self.baskets.frequencies(), self.baskets.total_weight
         m = (m * n + SMOOTHING) / (n + 2 * SMOOTHING) if self.smoothed else np.minimum(m, 1 - BORDER)
         m = m[self.items] / (min(float(m.sum()), 1.0) if self.nonempty else 1.0)  # nonempty sets have at least one item
         penalty = np.full(self.F.shape[1], 0.0 if self.features is None else (self.ridge or 0.0) / n)
@@ -238,7 +233,8 @@ class QualityProblem(SymmetricProblem):
 
         The derivative in S is Δ_S/n − D (L + I)⁻¹ D/c. The penalty is on all strengths but that of "uniform".
         """
-        n, penalty = self.baskets.total_weight, STRENGTH_PENALTY / self.number
+        n = self.baskets.total_weight
+        penalty = STRENGTH_PENALTY / n
         logdet, delta = sums_under_L(self.blend.matrix(phi), self.baskets, self.threads)
         G = delta / n
         G[np.ix_(self.items, self.items)] -= distribution.by_similarity
@@ -266,7 +262,7 @@ class QualityProblem(SymmetricProblem):
         for _ in range(RIDGE_ROUNDS):
             target = replace(self, ridge=ridge).target(phi)
             theta, distribution, _ = best_weights(target, theta)
-            variance = np.linalg.inv(self.number * target.information(distribution)).diagonal()[1:]
+            variance = np.linalg.inv(self.baskets.total_weight * target.information(distribution)).diagonal()[1:]
             determined = float((1 - ridge * variance).sum())
             before, ridge = ridge, determined / max(float(theta[1:] @ theta[1:]), 1e-12)
             ridge = float(np.clip(ridge, MIN_RIDGE, MAX_RIDGE))
@@ -362,7 +358,8 @@ def errors_of(problem: QualityProblem, phi: Floats, theta: Floats) -> tuple[Floa
         H[p:] = -central_differences(slopes, phi[inside], steps)
         H[:p, p:] = H[p:, :p].T
         J[p:, p:] = central_differences(problem.blend.strengths, phi, np.ones(len(phi)))[inside].T
-    errors = standard_errors(problem.number * H, problem.number * MIN_INFORMATION, J)
+    n = problem.baskets.total_weight
+    errors = standard_errors(n * H, n * MIN_INFORMATION, J)
     errors[p:][~inside] = np.nan
     # Given Y ≠ ∅, sets of one item each become more likely as all weights fall together, without limit.
     if problem.nonempty and problem.baskets.frequencies().sum() <= 1 + ROUNDING:
