@@ -10,6 +10,7 @@ import numpy as np
 
 from dpplearn import DPP, Baskets, Mixture
 from dpplearn.data.features import Features
+from dpplearn.distributions.components import relative
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
 from dpplearn.distributions.scaled import ScaledDPPs
@@ -162,7 +163,8 @@ def of_low_rank(parameters: Arrays, data: Arrays) -> Result:
 
 
 def of_mixing_weights(parameters: Arrays, data: Arrays) -> Result:
-    problem, w = WeightsProblem.of(data["log_prob"], data["weights"]), parameters["w"]
+    largest, likelihoods = relative(data["log_prob"])
+    problem, w = WeightsProblem(likelihoods, largest, data["weights"] / data["weights"].sum()), parameters["w"]
     by_w = problem.gradient(w)
     return problem.log_likelihood(w), {"w": by_w}, {"weights": w * by_w}
 

@@ -144,6 +144,7 @@ def test_invalid_options_and_data_are_refused() -> None:
         ("max_seconds", 0.0),
         *(("threads", value) for value in (0, 1.5)),
         ("nonempty", "maybe"),
+        *(("shrinkage", value) for value in (-0.1, 1.5, np.inf, np.nan, True, "strong", [0.1])),
         ("start", np.eye(6)),
     ):
         with pytest.raises(InputError, match=name):

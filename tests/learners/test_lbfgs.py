@@ -10,41 +10,23 @@ import pytest
 from dpplearn.learners.lbfgs import MIN_STEP_SIZE, PAIRS, Curvature, Point, ascend, line_search
 
 SHAPE = (5, 4)
-Pair = tuple[np.ndarray, np.ndarray]
-
-
-def pairs_of_a_bowl(n: int, seed: int = 0) -> list[Pair]:
-    """Steps, and what they change of the gradient where the inverse Hessian is one and the same."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((20, 20))
-    hessian = X @ X.T / 20 + np.eye(20)
-    steps = rng.standard_normal((n, 20))
-    return [(s.reshape(SHAPE), (hessian @ s).reshape(SHAPE)) for s in steps]
-
-
-def taught(pairs: list[Pair]) -> Curvature:
-    curvature = Curvature()
-    for s, y in pairs:
-        curvature.learn(s, y)
-    return curvature
-
-
-def bfgs_matrix(pairs: list[Pair]) -> np.ndarray:
-    """The BFGS update H ← (I − s yᵀ/sᵀy) H (I − y sᵀ/sᵀy) + s sᵀ/sᵀy, from sᵀy/yᵀy of the last pair."""
-    flat = [(s.ravel(), y.ravel()) for s, y in pairs]
-    s, y = flat[-1]
-    H = (s @ y) / (y @ y) * np.eye(len(s))
-    for s, y in flat:
-        left = np.eye(len(s)) - np.outer(s, y) / (s @ y)
-        H = left @ H @ left.T + np.outer(s, s) / (s @ y)
-    return H
 
 
 @pytest.mark.parametrize("n", [1, 3, PAIRS + 5])
 def test_the_recursion_is_the_product_with_the_matrix_of_the_last_pairs(n: int) -> None:
-    pairs, gradient = pairs_of_a_bowl(n), np.random.default_rng(1).standard_normal(SHAPE)
-    expected = bfgs_matrix(pairs[-PAIRS:]) @ gradient.ravel()
-    np.testing.assert_allclose(taught(pairs).times(gradient).ravel(), expected, rtol=1e-9)
+    """H ← (I − s yᵀ/sᵀy) H (I − y sᵀ/sᵀy) + s sᵀ/sᵀy, from sᵀy/yᵀy of the last pair."""
+    rng, curvature = np.random.default_rng(0), Curvature()
+    X = rng.standard_normal((20, 20))
+    steps = rng.standard_normal((n, 20))
+    changes = steps @ (X @ X.T / 20 + np.eye(20))  # of the gradient of a quadratic function
+    for s, y in zip(steps, changes, strict=True):
+        curvature.learn(s.reshape(SHAPE), y.reshape(SHAPE))
+    H = (s @ y) / (y @ y) * np.eye(20)
+    for s, y in zip(steps[-PAIRS:], changes[-PAIRS:], strict=True):
+        left = np.eye(20) - np.outer(s, y) / (s @ y)
+        H = left @ H @ left.T + np.outer(s, s) / (s @ y)
+    gradient = rng.standard_normal(SHAPE)
+    np.testing.assert_allclose(curvature.times(gradient).ravel(), H @ gradient.ravel(), rtol=1e-9)
 
 
 def test_the_line_search_comes_back_from_impossible_points() -> None:

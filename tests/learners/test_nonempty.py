@@ -19,11 +19,6 @@ from helpers.problems import PROBLEMS, random_kernel
 fit_dpp = partial(dl.fit_dpp, shrinkage=0)
 
 ABLE = [name for name, each in LEARNERS.items() if each.can_condition]
-DIAGONAL = "ignore:no pair of items occurs together less often"
-
-
-def log_nonempty(kernel: SpectralDPP) -> float:
-    return -float(distribution_of(kernel, nonempty=True).log_mass[0])
 
 
 def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:
@@ -31,8 +26,9 @@ def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:
     for scale in (0.5, 1e-3, 1e-12, 1e-200):
         lam = scale * np.array([0.2, 0.5, 1.0])
         exact = float(lam.sum() - lam[0] * lam[1] - lam[0] * lam[2] - lam[1] * lam[2] + np.prod(lam))
-        assert log_nonempty(SpectralDPP(lam, V)) == pytest.approx(np.log(exact), rel=1e-14, abs=1e-14)
-    assert log_nonempty(SpectralDPP(np.array([0.0, 0.3, 1.0]), V)) == 0
+        found = -distribution_of(SpectralDPP(lam, V), nonempty=True).log_mass
+        assert found == pytest.approx(np.log(exact), rel=1e-14, abs=1e-14)
+    assert distribution_of(SpectralDPP(np.array([0.0, 0.3, 1.0]), V), nonempty=True).log_mass == 0
 
 
 def test_a_factor_of_nearly_nothing_is_not_taken_for_a_perfect_model() -> None:
@@ -44,16 +40,13 @@ def test_a_factor_of_nearly_nothing_is_not_taken_for_a_perfect_model() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(DIAGONAL)
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
 @pytest.mark.parametrize("learner", ABLE)
 @pytest.mark.parametrize("problem", ["sampled from a DPP", "weighted", "attracting", "one item"])
 def test_a_fit_is_at_least_as_good_as_the_plain_fit_and_reports_its_likelihood(problem: str, learner: str) -> None:
     baskets = PROBLEMS[problem].subset(PROBLEMS[problem].sizes > 0)
     tol, short = (1e-4, 1e-3) if learner == "adam" else (1e-6, 1e-4)
-    plain, result = (
-        fit_dpp(baskets, learner, tol=tol, nonempty=False),
-        fit_dpp(baskets, learner, tol=tol, nonempty=True),
-    )
+    plain, result = (fit_dpp(baskets, learner, tol=tol, nonempty=nonempty) for nonempty in (False, True))
     reached = result.model.log_likelihood(baskets)
     assert reached >= DPP(plain.model.kernel, baskets.items, nonempty=True).log_likelihood(baskets) - short
     assert result.log_likelihood == pytest.approx(reached, abs=1e-6)
@@ -67,9 +60,7 @@ def test_empty_baskets_are_refused_unless_they_weigh_nothing() -> None:
         fit_dpp([[0], []], nonempty=True)
     silent = Baskets.from_lists([[0], [1], [0, 1], []], weights=[1, 2, 1, 0])
     without = silent.subset(silent.sizes > 0)
-    np.testing.assert_array_equal(
-        fit_dpp(silent, nonempty=True).model.kernel.K, fit_dpp(without, nonempty=True).model.kernel.K
-    )
+    np.testing.assert_array_equal(*(fit_dpp(each, nonempty=True).model.kernel.K for each in (silent, without)))
 
 
 @pytest.mark.slow

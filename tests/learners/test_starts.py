@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, InputError, InputWarning
+from dpplearn import DPP, Baskets, InputWarning
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.distributions.independent import independent
 from dpplearn.distributions.statistics import mean_log_likelihood
@@ -83,12 +83,6 @@ def test_new_items_start_near_their_frequency_and_not_on_the_saddle() -> None:
     np.testing.assert_allclose(start.K[np.ix_(old, old)], dpp.kernel.K, atol=0.1)
     assert start.K[1, 1] == pytest.approx(0.4, abs=0.1)
     assert np.abs(start.K[1, old]).min() > 1e-4
-
-
-def test_a_start_that_knows_no_item_is_an_error() -> None:
-    dpp, _ = named("abc")
-    with pytest.raises(InputError, match=r"\b6\b"):
-        adapted(dpp.kernel, dpp.catalogue, sampled(0))
 
 
 ALL_OCCUR = sampled(0, n=400, n_items=5)
