@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import dpplearn as dl
 from benchmarks.learners.problems import source
-from dpplearn.utils.parallel import run_over_processes
 from dpplearn.utils.progress import shown_progress
+from reproduction.run import run_over_processes
 
 FOLDER = Path(__file__).parent / "results"
 

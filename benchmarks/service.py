@@ -25,7 +25,7 @@ from benchmarks.measure import Result
 from dpplearn.arrays import Floats
 from dpplearn.models.store import STORE_FOLDER
 from dpplearn.utils.files import digest
-from dpplearn.utils.parallel import run_over_processes
+from reproduction.run import run_over_processes
 
 SECONDS = 12.0  # of each measurement
 CLIENT_START = 6.0  # seconds until all client processes have started

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 
 from dpplearn import InputError, InputWarning, fit_dpp
-from dpplearn.utils.parallel import run_over_processes
+from dpplearn.utils.parallel import Failure, run_with_retries
 from dpplearn.utils.progress import shown_progress
 from dpplearn.utils.threads import one_blas_thread
 from reproduction.data import Source
@@ -20,6 +21,8 @@ from reproduction.experiments import EXPERIMENTS, Row, Scale, Trial, plan
 SQL_TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR", list: "VARCHAR[]"}
 
 Results = dict[str, list[Row]]  # rows by experiment
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 
 def reproduce(
@@ -54,12 +57,22 @@ def reproduce(
     todo = [trial for trial in trials if trial not in rows]
     with shown_progress() as progress:
         bar = progress.bar("trials", len(trials), len(trials) - len(todo))
-        for trial, row in run_over_processes(todo, partial(run_trial, source), processes, warm_up):
+        for trial, row in run_over_processes(todo, partial(run_trial, source), processes):
             rows[trial] = row
             write_rows(output / f"{trial.experiment}.parquet", of_experiment(trial.experiment, rows))
             bar.advance()
     planned = {trial: rows[trial] for trial in trials}
     return {experiment: of_experiment(experiment, planned) for experiment in EXPERIMENTS}
+
+
+def run_over_processes(
+    jobs: Sequence[Job], run: Callable[[Job], Result], processes: int | None = None
+) -> Iterator[tuple[Job, Result]]:
+    """Yield every job with its result, as jobs end. The first failure is raised as an `InputError`."""
+    for job, result in run_with_retries(jobs, run, processes):
+        if isinstance(result, Failure):
+            raise InputError(f"job {job!r} failed: {result.reason}; run the same command again to continue")
+        yield job, result
 
 
 def of_experiment(experiment: str, rows: Mapping[Trial, Row]) -> list[Row]:
@@ -68,14 +81,16 @@ def of_experiment(experiment: str, rows: Mapping[Trial, Row]) -> list[Row]:
 
 def run_trial(source: Source, trial: Trial) -> Row:
     """Return the row of a trial, with the category, the seed and the kind of data."""
+    warm_up()
     with one_blas_thread():
         found = EXPERIMENTS[trial.experiment](source, trial)
     key = {"category": trial.category, "trial": trial.number, "data": source.kind, "seed": source.seed}
     return key | found
 
 
+@cache
 def warm_up() -> None:
-    """Load the compiled code of a worker, so that the first trial does not include it in its runtime."""
+    """Load the compiled code of this process once, so that the first trial does not include it in its runtime."""
     warnings.simplefilter("ignore", InputWarning)
     for learner in ("em", "k-ascent"):
         fit_dpp([[0], [1], [0, 1]], learner, rng=0, max_iter=3, threads=1)

@@ -15,7 +15,7 @@ from reproduction.__main__ import main
 from reproduction.data import PAPER, Source
 from reproduction.experiments import EXPERIMENTS, Row, Scale, Trial
 from reproduction.figures import write_figures
-from reproduction.run import Results, read_results, read_rows, reproduce, write_rows
+from reproduction.run import Results, read_results, read_rows, reproduce, run_over_processes, write_rows
 from reproduction.tables import all_tables, gain, quartiles
 
 SMALL = Scale(trials=2, small_tol=1, textbook=1, textbook_2N=1)
@@ -71,6 +71,12 @@ def test_an_interrupted_run_continues_and_a_finished_run_does_nothing(
         with pytest.raises(InputError, match=value):
             reproduce(other, tmp_path, SMALL, ["furniture"])
     assert read_results(tmp_path) == results
+
+
+@pytest.mark.slow
+def test_a_failed_trial_is_named() -> None:
+    with pytest.raises(InputError, match="job -7"):
+        list(run_over_processes([-7], math.sqrt, 1))
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:

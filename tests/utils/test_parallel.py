@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dpplearn.errors import InputError
-from dpplearn.utils.parallel import Failure, run_over_processes, run_with_retries
+from dpplearn.utils.parallel import Failure, run_with_retries
 from helpers.program import is_running
 
 pytestmark = pytest.mark.slow
@@ -27,17 +27,46 @@ def wait_for(file: Path) -> None:
         time.sleep(0.01)
 
 
-def fail(number: int) -> None:
-    raise ZeroDivisionError(number)
+def pid_then_sleep(folder: Path, job: str) -> None:
+    if job:
+        temporary = folder / f"{job}.tmp"
+        temporary.write_text(str(os.getpid()))
+        temporary.rename(folder / job)  # nobody sees the file before its content
+        time.sleep(1000)
 
 
-def test_a_failed_job_is_named_and_ends_the_workers(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="7"):
-        list(run_over_processes([7], fail, 1))
+def assert_all_end(pids: list[int]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, pids))
+
+
+PARENT = """
+import os, sys
+from functools import partial
+from pathlib import Path
+from dpplearn.utils.parallel import run_with_retries
+from utils.test_parallel import pid_then_sleep
+os.environ["WORKERS"] = sys.argv[1]
+try:
+    list(run_with_retries(["a", "b"], partial(pid_then_sleep, Path(sys.argv[1])), 2))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+# A module that Python imports when it starts.
+SLOW_START = """
+import os, time
+from pathlib import Path
+if "WORKERS" in os.environ:
+    Path(os.environ["WORKERS"], "starting").touch()
+    time.sleep(1)
+"""
 
 
 def test_leaving_the_loop_ends_the_workers(tmp_path: Path) -> None:
-    results = run_over_processes(["", "a", "b"], partial(pid_then_sleep, tmp_path), 3)
+    results = run_with_retries(["", "a", "b"], partial(pid_then_sleep, tmp_path), 3)
     assert next(results) == ("", None)
     for name in ("a", "b"):
         wait_for(tmp_path / name)
@@ -47,30 +76,14 @@ def test_leaving_the_loop_ends_the_workers(tmp_path: Path) -> None:
     assert_all_end(pids)
 
 
-def touch_then_sleep(mark: Path) -> None:
-    mark.touch()
-    time.sleep(1)
-
-
-SLOW_START = """
-import sys, time
-from functools import partial
-from pathlib import Path
-from dpplearn.utils.parallel import run_over_processes
-from utils.test_parallel import touch_then_sleep
-try:
-    list(run_over_processes([1000.0], time.sleep, 1, begin=partial(touch_then_sleep, Path(sys.argv[1]))))
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-
-
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no groups of processes")
 def test_ctrl_c_while_workers_start_is_handled_by_the_parent_alone(tmp_path: Path) -> None:
     """A terminal sends it to all of them; a worker that is not yet ready would die with a traceback."""
+    (tmp_path / "sitecustomize.py").write_text(SLOW_START)
+    paths = os.pathsep.join([str(tmp_path), ENVIRONMENT["PYTHONPATH"]])
     with subprocess.Popen(
-        [sys.executable, "-c", SLOW_START, tmp_path / "starting"],
-        env=ENVIRONMENT,
+        [sys.executable, "-c", PARENT, tmp_path],
+        env={**ENVIRONMENT, "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -113,40 +126,10 @@ def test_a_job_whose_worker_dies_is_run_again_and_the_others_never_notice(tmp_pa
     assert len((tmp_path / "die").read_text()) == 3
 
 
-def pid_then_sleep(folder: Path, job: str) -> None:
-    if job:
-        temporary = folder / f"{job}.tmp"
-        temporary.write_text(str(os.getpid()))
-        temporary.rename(folder / job)  # nobody sees the file before its content
-        time.sleep(1000)
-
-
-def assert_all_end(pids: list[int]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while any(map(is_running, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_running, pids))
-
-
-ORPHANS = """
-import sys
-from functools import partial
-from pathlib import Path
-from dpplearn.utils.parallel import run_with_retries
-from utils.test_parallel import pid_then_sleep
-list(run_with_retries(["a", "b"], partial(pid_then_sleep, Path(sys.argv[1])), 2))
-"""
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells by /proc which processes there are")
 def test_no_worker_outlives_its_killed_parent(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", ORPHANS, tmp_path],
-        env=ENVIRONMENT,
-        stderr=subprocess.PIPE,
-    ) as parent:
+    with subprocess.Popen([sys.executable, "-c", PARENT, tmp_path], env=ENVIRONMENT) as parent:
         for name in ("a", "b"):
             wait_for(tmp_path / name)
         parent.kill()
-        parent.communicate(timeout=PATIENCE)
     assert_all_end([int((tmp_path / name).read_text()) for name in ("a", "b")])

@@ -36,7 +36,7 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import Basket, SetModel
 from dpplearn.models.model_file import content_of, load
 from dpplearn.utils import text
-from dpplearn.utils.files import MANIFEST, OutputFolder, digest, replace_file
+from dpplearn.utils.files import MANIFEST, OutputFolder, digest, replace_file, writing
 from dpplearn.utils.text import Facts, Part, TextTable
 
 RESULTS = (
@@ -478,10 +478,8 @@ def saved_models(folder: Path, stem: str) -> Iterator[tuple[str, SetModel]]:
 def open_for_writing(folder: Path) -> Iterator[ModelStore | None]:
     """Lock a store folder, which is created if necessary, and open the store in it. None if there is no valid store."""
     with STORE_FOLDER.locked(folder):
-        try:
+        with writing(folder):
             (folder / MODELS).mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
         store = None
         if (folder / MANIFEST).exists():
             with suppress(InputError):

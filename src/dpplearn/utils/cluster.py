@@ -38,7 +38,7 @@ CONFIG = {
 }
 
 
-class Cluster:
+class Cluster(ExitStack):
     """Workers: local processes that end with `close`, or those of a Dask scheduler."""
 
     def __init__(self, where: str) -> None:
@@ -47,20 +47,12 @@ class Cluster:
         `local:4` starts four local worker processes; an address such as `tcp://scheduler:8786` connects to the workers
         of a scheduler. They must have the same versions of the packages that determine results.
         """
-        with ExitStack() as ending:
-            ending.enter_context(_settings())
-            self.client = ending.enter_context(_local(where) if where.startswith(LOCAL) else _remote(where))
+        super().__init__()
+        with ExitStack() as started:  # which ends if a later step fails
+            started.enter_context(_settings())
+            self.client = started.enter_context(_local(where) if where.startswith(LOCAL) else _remote(where))
             _check_versions(self.client, where)
-            self.ending = ending.pop_all()
-
-    def close(self) -> None:
-        self.ending.close()
-
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+            self.enter_context(started.pop_all())
 
     def keep(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
         """Return the values function(*row) for every row of the columns, which stay in the memory of the workers.

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from dpplearn.errors import InputError, OutputExistsError
 
@@ -39,25 +39,34 @@ def new_file(path: Path) -> Iterator[Path]:
 
     If `path` is a link, its target is replaced. Leftovers of killed writers in the folder are removed.
     """
-    _check_regular(path)
+    check_writable(path)
     target = Path(os.path.realpath(path))
-    try:
+    with writing(path):
         _tidy(target.parent)
-        temporary, handle = _claimed(target.parent)
-        try:
-            yield temporary
-            os.fsync(handle)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
-            os.close(handle)
+        with _claimed(target.parent) as file:
+            temporary = Path(file.name)
+            try:
+                yield temporary
+                os.fsync(file)
+                os.replace(temporary, target)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise errors of the system as an `InputError` that names the path to be written."""
+    try:
+        yield
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error before the work if a file cannot be written."""
-    _check_regular(path)
+    """Raise an error if a file cannot be written. Folders, pipes and devices are never replaced."""
+    with writing(path), suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(f"{path} cannot be written: it is a folder, a pipe or a device; name a file")
     folder = os.path.dirname(os.path.realpath(path))
     if not os.access(folder, os.W_OK):
         raise InputError(f"{path} cannot be written: there is no folder {folder}, or no permission to write in it")
@@ -114,45 +123,24 @@ def content_digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(json_safe(value), sort_keys=True).encode()).hexdigest()
 
 
-def _check_regular(path: Path) -> None:
-    """Raise an error for folders, pipes and devices."""
-    try:
-        if stat.S_ISREG(path.stat().st_mode):
-            return
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    raise InputError(f"{path} cannot be written: it is a folder, a pipe or a device; name a file")
-
-
-def _claimed(folder: Path) -> tuple[Path, int]:
+def _claimed(folder: Path) -> BinaryIO:
     """Create a file that is locked while it is open. The system releases locks of killed processes."""
     while True:
-        temporary = folder / f".dpplearn-{secrets.token_hex(8)}.tmp"
-        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        file = open(folder / f".dpplearn-{secrets.token_hex(8)}.tmp", "xb")  # noqa: SIM115
         with suppress(OSError):  # not every file system has locks
-            _lock(handle, wait=True)
-        if os.fstat(handle).st_nlink:
-            return temporary, handle
-        os.close(handle)  # another writer removed it before it was locked
+            _lock(file, wait=True)
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # another writer removed it before it was locked
 
 
 def _tidy(folder: Path) -> None:
     """Remove leftovers of killed writers: temporary files without a lock."""
     with suppress(OSError):  # the folder may not be readable
         for name in filter(TEMPORARY.fullmatch, os.listdir(folder)):
-            _remove_unless_locked(folder / name)
-
-
-def _remove_unless_locked(file: Path) -> None:
-    with suppress(OSError):  # locked, gone, or owned by another user
-        handle = os.open(file, os.O_RDWR)
-        try:
-            _lock(handle, wait=False)
-            file.unlink()
-        finally:
-            os.close(handle)
+            with suppress(OSError), open(folder / name, "r+b") as file:  # locked, gone, or owned by another user
+                _lock(file, wait=False)
+                os.unlink(file.name)
 
 
 @contextmanager
@@ -163,24 +151,21 @@ def locked(work: Path, output: Path) -> Iterator[Path]:
     work to the next one.
     """
     lock = work / "lock"
-    try:
+    with writing(lock):
         work.mkdir(parents=True, exist_ok=True)
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise InputError(f"{lock} cannot be written: {error.strerror or error}") from None
-    try:
-        _lock(handle, wait=False)
-    except BlockingIOError:
-        os.close(handle)
-        raise InputError(f"another process is writing to {output}; wait until it has finished") from None
-    except OSError:  # not every file system has locks
-        pass
-    try:
-        _empty(work)
-        yield work
-    finally:
-        _empty(work)
-        os.close(handle)
+        file = open(lock, "ab")  # noqa: SIM115
+    with file:
+        try:
+            _lock(file, wait=False)
+        except BlockingIOError:
+            raise InputError(f"another process is writing to {output}; wait until it has finished") from None
+        except OSError:  # not every file system has locks
+            pass
+        try:
+            _empty(work)
+            yield work
+        finally:
+            _empty(work)
 
 
 def _empty(work: Path) -> None:
@@ -188,10 +173,10 @@ def _empty(work: Path) -> None:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def _lock(handle: int, *, wait: bool) -> None:
+def _lock(file: BinaryIO, *, wait: bool) -> None:
     if fcntl is None:
         raise OSError("this system has no locks of this kind")
-    fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 MANIFEST = "manifest.json"
@@ -226,7 +211,7 @@ class OutputFolder:
 
     @property
     def name(self) -> str:
-        """What it is called in errors of `check_replaceable`."""
+        """The description of the type in error messages."""
         return f"a folder that dpplearn {self.command} wrote"
 
     def matches(self, folder: Path) -> bool:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from dpplearn.errors import InputError
@@ -42,24 +43,8 @@ class Failure:
 Over = Callable[[Sequence[Any], Callable[[Any], Any]], Iterator[tuple[Any, Any]]]  # results may be Failures
 
 
-def run_over_processes(
-    jobs: Sequence[Job],
-    run: Callable[[Job], Result],
-    processes: int | None = None,
-    begin: Callable[[], None] | None = None,
-) -> Iterator[tuple[Job, Result]]:
-    """Yield every job with its result, as jobs end. The first failure is raised as an `InputError`."""
-    for job, result in run_with_retries(jobs, run, processes, begin):
-        if isinstance(result, Failure):
-            raise InputError(f"job {job!r} failed: {result.reason}; run the same command again to continue")
-        yield job, result
-
-
 def run_with_retries(
-    jobs: Sequence[Job],
-    run: Callable[[Job], Result],
-    processes: int | None = None,
-    begin: Callable[[], None] | None = None,
+    jobs: Sequence[Job], run: Callable[[Job], Result], processes: int | None = None
 ) -> Iterator[tuple[Job, Result | Failure]]:
     """Yield every job with its result or its `Failure`, as jobs end.
 
@@ -73,11 +58,12 @@ def run_with_retries(
         A function at module level.
     processes
         Number of worker processes, each with one thread (also of BLAS). Default: one per core.
-    begin
-        A function at module level that each process calls before its first job.
     """
-    from loky.process_executor import BrokenProcessPool
+    from loky.backend import resource_tracker
+    from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
+    resource_tracker.ensure_running()  # the first worker would start it, which unblocks signals
+    new_pool = partial(ProcessPoolExecutor, 1, initializer=_begin_worker, initargs=(os.getpid(),), env=ONE_THREAD)
     waiting = deque((job, 1) for job in jobs)
     pools: list[Any] = [None] * min(thread_count(processes), len(waiting))
     free, running = set(range(len(pools))), dict[Future[Result], tuple[int, Job, int]]()
@@ -86,7 +72,7 @@ def run_with_retries(
             while waiting and free:
                 place, (job, attempt) = free.pop(), waiting.popleft()
                 with without_interrupts([signal.SIGINT]):  # Ctrl-C is for this process, which ends its workers
-                    pools[place] = pools[place] or _pool_of_one(begin)
+                    pools[place] = pools[place] or new_pool()
                     running[pools[place].submit(run, job)] = (place, job, attempt)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 place, job, attempt = running.pop(future)
@@ -106,17 +92,9 @@ def run_with_retries(
             each.shutdown(kill_workers=True)
 
 
-def _pool_of_one(begin: Callable[[], None] | None) -> Any:
-    from loky.process_executor import ProcessPoolExecutor
-
-    return ProcessPoolExecutor(1, initializer=_begin_worker, initargs=(os.getpid(), begin), env=ONE_THREAD)
-
-
-def _begin_worker(parent: int, begin: Callable[[], None] | None) -> None:
+def _begin_worker(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
-    if begin is not None:
-        begin()
 
 
 def _end_with_parent(parent: int) -> None:
