@@ -55,11 +55,11 @@ except KeyboardInterrupt:
     print("interrupted")
 """
 
-# A module that Python imports when it starts.
+# A module that Python imports when it starts, before a worker can set a signal handler.
 SLOW_START = """
-import os, time
+import os, sys, time
 from pathlib import Path
-if "WORKERS" in os.environ:
+if "WORKERS" in os.environ and "popen_loky" in str(sys.orig_argv):
     Path(os.environ["WORKERS"], "starting").touch()
     time.sleep(1)
 """

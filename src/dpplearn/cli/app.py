@@ -76,12 +76,8 @@ def program(arguments: Sequence[str] = ()) -> typer.Typer:
         return app
     app.rich_markup_mode = None  # plain help of the program: importing the formatter would take longer
     for name, summary in COMMANDS.items():
-        app.command(name, help=summary)(_not_loaded)
+        app.command(name, help=summary)(lambda: None)  # is never called
     return app
-
-
-def _not_loaded() -> None:
-    """Stand for a command in the help of the program."""
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -101,7 +101,8 @@ def exit_code(command: Callable[[], int]) -> int:
         complain("error", "interrupted")
         return INTERRUPTS.exit_code
     except OSError as error:  # the disk may be full, or the output closed
-        _drop_output()
+        with suppress(OSError):  # what is left would be written again on exit; in tests the stream is not a file
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         complain("error", f"{error.filename or 'output'}: {error.strerror or error}")
     except (InputError, MemoryError) as error:
         complain("error", str(error) or "not enough memory")
@@ -126,9 +127,3 @@ def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> int:
         where = getattr(error, "ctx", None)
         path = where.command_path if where is not None else program
         raise UsageError(f"{error.format_message()} (see {path} --help)") from None
-
-
-def _drop_output() -> None:
-    """Discard the rest of the output, which Python would try to write again on exit."""
-    with suppress(OSError):  # a stream that is not a file, as in tests
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

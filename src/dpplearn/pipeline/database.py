@@ -31,11 +31,8 @@ def as_memory(memory: str | float | None) -> float:
     """
     if memory is None:
         return (memory_limit() or 2 * DEFAULT_MEMORY) / 2
-    found = re.fullmatch(r"([0-9.]+(?:e[0-9]+)?) *([kmgt]?i?)b?", str(memory).strip().lower().replace("e+", "e"))
-    try:
-        size = float(found[1]) * UNITS[found[2]] if found else 0.0
-    except (ValueError, KeyError):
-        size = 0.0
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e\+?[0-9]+)?) *((?:[kmgt]i?)?)b?", str(memory).strip().lower())
+    size = float(found[1]) * UNITS[found[2]] if found else 0.0
     if size < MIN_MEMORY:
         raise InputError(f"memory must be at least {in_bytes(MIN_MEMORY)}, such as 4GB or 4GiB; got {memory!r}")
     return min(size, memory_limit() or MAX_MEMORY)

@@ -187,14 +187,10 @@ class Job:
 
 def _jobs(plan: Plan, prepared: Prepared, last: ModelStore | None) -> list[Job]:
     """Return a job for each category."""
-    changed = [] if last is None else last.verify()
-    before = {} if last is None else {each["slug"]: each for each in last.manifest["categories"]}
-    generation = 0 if last is None else last.manifest.get("generation", 0)
-    total = prepared.manifest["total_weight"]
-    return [
-        _job(plan, each, total, None if each.slug in changed else before.get(each.slug), generation)
-        for each in prepared.categories
-    ]
+    manifest, changed = ({"categories": []}, []) if last is None else (last.manifest, last.verify())
+    before = {each["slug"]: each for each in manifest["categories"] if each["slug"] not in changed}
+    total, generation = prepared.manifest["total_weight"], manifest.get("generation", 0)
+    return [_job(plan, each, total, before.get(each.slug), generation) for each in prepared.categories]
 
 
 def _job(plan: Plan, category: Category, total_weight: float, before: Entry | None, generation: int) -> Job:

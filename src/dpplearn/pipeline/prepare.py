@@ -6,6 +6,7 @@ fate of a category or basket is the latest among its products.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -388,9 +389,8 @@ def _publish(output: Path, files: Path, target: str, manifest: Mapping[str, Any]
 
 def _remove_others(output: Path, target: str) -> None:
     """Remove the files of earlier runs."""
-    for each in output.glob(f"{FILES}*"):
-        # Another folder whose name starts alike, such as baskets-2024, is not ours.
-        if each.name != target and re.fullmatch(f"{FILES}[0-9a-f]{{8}}", each.name):
+    for each in output.glob(FILES + 8 * "[0-9a-f]"):  # another folder, such as baskets-2024, is not ours
+        if each.name != target:
             shutil.rmtree(each, ignore_errors=True)
 
 
@@ -455,8 +455,9 @@ class _Script:
         self.run(APPLY, **values)
         account = self.account()
         if not account[-1]["categories"]:
-            removed = [each for each in account if each["categories"]]
-            lost = [f"{each['categories']} by {each['rule']} ({each['what']})" for each in removed]
+            lost = [
+                f"{each['categories']} by {each['rule']} ({each['what']})" for each in account if each["categories"]
+            ]
             raise InputError(f"no category is left; the rules removed {', '.join(lost)}; relax them")
 
     def write(self, folder: Path, target: str) -> list[dict[str, Any]]:
@@ -568,10 +569,7 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-        slug = base = re.sub("[^a-z0-9]+", "-", plain).strip("-")[:MAX_SLUG].strip("-") or "category"
-        number = 1
-        while slug in found.values():
-            number += 1
-            slug = f"{base}-{number}"
-        found[name] = slug
+        slug = re.sub("[^a-z0-9]+", "-", plain).strip("-")[:MAX_SLUG].strip("-") or "category"
+        candidates = itertools.chain([slug], (f"{slug}-{number}" for number in itertools.count(2)))
+        found[name] = next(each for each in candidates if each not in found.values())
     return found

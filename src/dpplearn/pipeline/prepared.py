@@ -206,8 +206,7 @@ class Prepared(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the manifest as plain data for JSON."""
-        internal = {"key", "kind", "format"}
-        found = {name: value for name, value in self.manifest.items() if name not in internal}
+        found = {name: value for name, value in self.manifest.items() if name not in ("key", "kind", "format")}
         return {"folder": str(self.folder), "new": self.new, **found}
 
     def tables(self) -> Iterator[Part]:
@@ -224,14 +223,10 @@ class Prepared(Result):
         lost = list(report["lost_categories"].items())
         if lost:
             yield TextTable("Dropped categories", "", ["category", "rule"], lost)
-        bad = [
-            (
-                each["reason"],
-                count(each["rows"]),
-                "; ".join(f"line {row['line']} of {row['file']}" for row in each["examples"]),
-            )
-            for each in report["bad_rows"]
-        ]
+        bad = []
+        for each in report["bad_rows"]:
+            examples = (f"line {row['line']} of {row['file']}" for row in each["examples"])
+            bad.append((each["reason"], count(each["rows"]), "; ".join(examples)))
         if bad:
             yield TextTable("Bad rows", "", ["reason", "rows>", "examples"], bad)
 

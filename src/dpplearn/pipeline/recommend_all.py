@@ -155,8 +155,7 @@ def recommend_all(
         at_end.callback(shutil.rmtree, work)
         shown.bar(f"reading {source}")
         database.execute("SET preserve_insertion_order = true")
-        columns = Columns(basket, item)
-        read = Transactions.open(paths, columns, format=format, on_bad_rows="skip", connection=database)
+        read = Transactions.open(paths, Columns(basket, item), format=format, on_bad_rows="skip", connection=database)
         left_out = read.unknown_items(models.catalogue)
         n_unknown = sum(n for _, n in left_out)
         if unknown == "error" and left_out:
@@ -205,17 +204,12 @@ def _write_results(
         bar = bar or shown.bar("recommending", database.execute("SELECT count(*) FROM baskets").fetchall()[0][0])
         assert batch.ids is not None
         found, possible = store.recommend_many(batch, k, deny=deny, threads=threads)
-        suggested = {
-            "basket": batch.ids[found["basket"]],
-            "rank": found["rank"].copy(),
-            "item": items[found["item"]],
-            "score": found["score"].copy(),
-            "probability": found["probability"].copy(),
-        }
+        suggested = {name: found[name].copy() for name in ("rank", "score", "probability")}
+        suggested |= {"basket": batch.ids[found["basket"]], "item": items[found["item"]]}
         if store.has_categories:
             suggested["category"] = slugs[found["category"]]
         database.register("suggested", suggested)
-        database.execute("INSERT INTO results SELECT * FROM suggested")
+        database.execute("INSERT INTO results BY NAME SELECT * FROM suggested")
         database.unregister("suggested")
         impossible += batch.ids[~possible].tolist()
         n_baskets, n_items = n_baskets + len(batch), n_items + len(batch.indices)

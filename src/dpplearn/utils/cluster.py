@@ -62,7 +62,7 @@ class Cluster(ExitStack):
         with self.explained():
             return list(self.client.map(_kept, [_pickled(function)] * len(columns[0]), *columns, pure=False))
 
-    def answers(self, function: Callable[..., Any], values: Sequence[Any], threads: int | None = None) -> Iterator[Any]:
+    def answers(self, function: Callable[..., Any], values: Sequence[Any]) -> Iterator[Any]:
         """Yield function(value) for every value that was kept, in order. A worker has one thread."""
         with self.explained():
             tasks = deque(self.client.map(_answered, [_pickled(function)] * len(values), values, pure=False))

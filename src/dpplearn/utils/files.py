@@ -185,7 +185,7 @@ MANIFEST = "manifest.json"
 def json_safe(value: Any) -> Any:
     """Return a value that strict JSON can express: infinities become the strings "inf" and "-inf", NaN becomes null."""
     if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return None if math.isnan(value) else str(float(value))
     if isinstance(value, Mapping):
         return {str(key): json_safe(each) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from dpplearn.errors import InputError
@@ -59,7 +60,6 @@ def run_with_retries(
     processes
         Number of worker processes, each with one thread (also of BLAS). Default: one per core.
     """
-    from loky.backend import resource_tracker
     from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
     resource_tracker.ensure_running()  # the first worker would start it, which unblocks signals

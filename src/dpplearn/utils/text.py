@@ -217,24 +217,22 @@ def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
     from rich.text import Text
 
     # rich prints nothing wider than its console; a table whose numbers do not fit is wider than `width`.
-    console = Console(file=StringIO(), width=MAX_TABLE_WIDTH, color_system=None, legacy_windows=False)
+    plain = StringIO()
+    console = Console(file=plain, width=MAX_TABLE_WIDTH, color_system=None, legacy_windows=False)
     after_table = False
-    with console.capture() as capture:
-        for part in parts:
-            if not part:
-                continue
-            is_table = not isinstance(part, str)
-            if is_table or after_table:
-                console.print()
-            sentences = [part] if isinstance(part, str) else [part.title, *part[1:2] * isinstance(part, TextTable)]
-            for sentence in filter(None, sentences):
-                console.print(Text(shown(sentence)), width=width)
-            if not isinstance(part, str):
-                table = _rich_table(part)
-                least = 2 + sum((column.min_width or 0) + 2 for column in table.columns)
-                console.print(Padding(table, (0, 0, 0, 2)), width=max(width, least))
-            after_table = is_table
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()).removeprefix("\n")
+    for part in (each for each in parts if each):
+        is_table = not isinstance(part, str)
+        if is_table or after_table:
+            console.print()
+        sentences = [part] if isinstance(part, str) else [part.title, *part[1:2] * isinstance(part, TextTable)]
+        for sentence in filter(None, sentences):
+            console.print(Text(shown(sentence)), width=width)
+        if not isinstance(part, str):
+            table = _rich_table(part)
+            least = 2 + sum((column.min_width or 0) + 2 for column in table.columns)
+            console.print(Padding(table, (0, 0, 0, 2)), width=max(width, least))
+        after_table = is_table
+    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines()).removeprefix("\n")
 
 
 def _rich_table(part: TextTable | Facts) -> Table:

@@ -51,7 +51,7 @@ def add_items(
         raise UsageError("give --output for a model file, or --category for a model store")
     if not all(item.strip() for item in items):
         raise UsageError("an ITEM is empty")
-    how: dict[str, Any] = {"features": None if features is None else str(features), "like": like}
+    how: dict[str, Any] = {"features": features, "like": like}
     if category is not None:
         store = ModelStore.open(model)
         found = store.replace(category, store[category].with_items(items, **how))[category]
@@ -60,13 +60,9 @@ def add_items(
         check_target("--output", output, (model, features), MODEL_FILE, force=force)
         found = dpplearn.load(model).with_items(items, **how)
         found.save(output, force=force)
-    n = len(found.items) - len(items)
-    added = dict(zip(found.items[n:], found.marginals()[n:].tolist(), strict=True))
-    values = {
-        "n_items": len(found.items),
-        "added": [{"item": item, "probability": p} for item, p in added.items()],
-        "note": found.learned.added,
-    }
-    rows = [(str(item), chance(p)) for item, p in added.items()]
-    table = TextTable("New items", found.learned.added or "", ["item", "probability>"], rows)
+    added = list(zip(found.items, found.marginals().tolist(), strict=True))[-len(items) :]
+    note, probabilities = found.learned.added, [{"item": item, "probability": p} for item, p in added]
+    values = {"n_items": len(found.items), "added": probabilities, "note": note}
+    rows = [(str(item), chance(p)) for item, p in added]
+    table = TextTable("New items", note or "", ["item", "probability>"], rows)
     display.write(Report(values, [table]), model=str(model), output=str(output or model))

@@ -77,14 +77,15 @@ def recommend(
     check_exclusive({"ITEM": items}, "is not valid with --baskets")
     check_target("--output", output, (models, baskets), RECOMMENDATION_TABLE, force=force)
     named: dict[str, Any] = named_columns(columns, ("basket", "item"))
+    store = ModelStore.open(models)
     result = dpplearn.recommend_all(
-        models,
+        store,
         baskets,
         output,
         **named,
         k=k,
         format=format,
-        deny=_denied(ModelStore.open(models).catalogue, allow, deny or []),
+        deny=_denied(store.catalogue, allow, deny or []),
         unknown=unknown,
         threads=display.threads,
         force=force,
