@@ -316,27 +316,23 @@ class SetDistribution:
         log_prob : float
             log P(Y) of the set.
         """
-        prefixes = sets_of([include[:size] for size in range(len(include) + 1)], self.n_items)
-        log_p = self.log_prob(prefixes)
-        if log_p[-1] == -np.inf:
-            _check_possible(self.log_inclusion(prefixes)[-1])
-        items, gains, log_prob = include.tolist(), _ratio(log_p[1:], log_p[:-1]).tolist(), float(log_p[-1])
-        while len(items) < (self.n_items if k is None else min(k, self.n_items)):
-            one = self._one(np.array(items, dtype=np.int64))
-            best = self.components.top(TopQuery(self.log_mass, one, 1))
-            item = int(best.items[0, 0])
-            gain = float(_ratio(best.log_x[0, 0], self._log_set(one.sizes, best.log_p, summed=True)[0]))
+        items, log_p = include.tolist(), np.empty(0)  # log P(Y) of every prefix of the items
+        sets = sets_of([include[:size] for size in range(len(include) + 1)], self.n_items)
+        while True:
+            best = self.components.top(TopQuery(self.log_mass, sets, 1))
+            log_p = np.append(log_p, self._log_set(sets.sizes, best.log_p, summed=True))
+            if len(items) == len(include) and log_p[-1] == -np.inf:
+                _check_possible(self.log_inclusion(self._one(include))[0])
+            if len(items) >= (self.n_items if k is None else k):
+                break
+            item = int(best.items[-1, 0])
             if item < 0:  # no larger set is possible: add the most probable item
-                item = int(self.top_next(one, 1).items[0, 0])
-            if item < 0 or (k is None and gain <= 1):
+                item = int(self.top_next(self._one(np.array(items, np.int64)), 1).items[0, 0])
+            if item < 0 or (k is None and best.log_x[-1, 0] <= log_p[-1]):
                 break
             items.append(item)
-            gains.append(gain)
-            log_prob = float(best.log_x[0, 0])
-        found = np.array(items, dtype=np.int64)
-        if np.isnan(gains).any():  # what follows a set of probability 0 has few digits
-            log_prob = float(self.log_prob(self._one(found))[0])
-        return found, np.array(gains), log_prob
+            sets = self._one(np.array(items, np.int64))
+        return np.array(items, np.int64), _ratio(log_p[1:], log_p[:-1]), float(log_p[-1])
 
     # Other distributions.
 

@@ -53,6 +53,12 @@ class Dense:
     def n_items(self) -> int:
         return int(self.X.shape[1])
 
+    def log_det(self, w: Floats) -> Floats:
+        """Return log det(I + W_c X), (m,), for weights w ≥ 0, (m, n_items)."""
+        X, one = np.broadcast_to(self.X, (len(w), *self.X.shape[1:])), np.eye(self.n_items)
+        # one matrix at a time stays in the cache
+        return np.array([_positive_logdet(one + w_c[:, None] * X_c) for w_c, X_c in zip(w, X, strict=True)])
+
     def absorb(self, w: Floats) -> tuple[Floats, Dense]:
         """Return log det(I + W_c X), (m,), and X (I + W_c X)⁻¹ for weights w ≥ 0, (m, n_items)."""
         X = np.broadcast_to(self.X, (len(w), *self.X.shape[1:]))

@@ -26,6 +26,7 @@ MIN_PRUNED_ITEMS = 1000  # below, scoring every item is faster
 MIN_SCORED, SCORED_PER_RESULT = 64, 2  # items scored before the bounds of the others are compared with the best of them
 MARGIN = np.float32(1.0001)  # more than rounding in single precision takes from a sum over 1,000 components
 TINY = np.float32(1e-37)  # more than what underflows
+EVERY_ITEM = np.empty(0, bool)  # the mask of candidates that leaves none out
 
 
 def highest(x: Floats, k: int, candidate: Bools | None = None) -> Ints:
@@ -71,7 +72,7 @@ def top_compiled(
 ) -> Best:
     """Implement `Components.top` for L_c = √q_c M_c √q_c, given M, log q, q and −log Z; for K_c with 0."""
     sets, found = query.sets, Best.unfilled(len(query.sets), query.k)
-    candidate = np.ones(sets.n_items, bool) if query.candidate is None else query.candidate
+    candidate = EVERY_ITEM if query.candidate is None else query.candidate
     given = (for_scores, for_probabilities, query.log_mass, sets.indices, sets.offsets, candidate, query.inclusion)
 
     def part(share: Share) -> None:

@@ -184,7 +184,9 @@ class ScaledDPPs(Components):
     @cached_property
     def log_Z(self) -> Floats:
         """log det(I + L_c), (m,)."""
-        return read_only(np.logaddexp(0, self._log_odds).sum(axis=1) + self._absorbed[0])
+        X = self.interaction
+        log_det = X.log_det(self.p) if isinstance(X, Dense) else self._absorbed[0]  # without T, half the time
+        return read_only(np.logaddexp(0, self._log_odds).sum(axis=1) + log_det)
 
     @property
     def T(self) -> Interaction:

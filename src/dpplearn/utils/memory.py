@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from dpplearn.errors import InputError
@@ -72,13 +72,13 @@ def group_limits(root: Path, path: str, name: str) -> Iterator[float]:
             yield float(text)
 
 
-@contextmanager
-def paused_collection() -> Iterator[None]:
+class PausedCollection:
     """Pause the cyclic garbage collector, which takes most of the time of making many small tuples."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
+
+    def __enter__(self) -> None:
+        self.was_enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self.was_enabled:
             gc.enable()

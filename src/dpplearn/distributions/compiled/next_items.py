@@ -61,6 +61,8 @@ def schur_complements(matrix, basket, items, every, factor, half, left):  # type
         for i in range(j):
             half[k + p, i] *= scale
             left[i] -= half[p, i] * half[k + p, i]
+    for i in range(j):
+        left[i] = max(left[i], 0.0)
 
 
 @inner
@@ -87,7 +89,7 @@ def next_of_one(terms, log_mass, basket, items, every, factor, half, lefts, log_
             total += weight
             left, own = lefts[min(c, len(matrices) - 1)], q[c]
             for i in range(j):
-                x[i] += weight * own[i if every else items[i]] * max(left[i], 0.0)
+                x[i] += weight * own[i if every else items[i]] * left[i]
     return scale + math.log(total) if total > 0.0 else -np.inf, scale
 
 
@@ -110,9 +112,9 @@ def least_pivot(matrix, basket, items, factor, left):  # type: ignore[no-untyped
 @inner
 def choose(x, candidate, items, values):  # type: ignore[no-untyped-def]
     """Write the candidates with the largest x > 0, best first, equal ones by position, and x. Return how many."""
-    found = 0
+    found, any_item = 0, len(candidate) == 0
     for i in range(len(x)):
-        if candidate[i] and x[i] > 0.0 and (found < len(items) or x[i] > values[found - 1]):
+        if (any_item or candidate[i]) and x[i] > 0.0 and (found < len(items) or x[i] > values[found - 1]):
             place = min(found, len(items) - 1)
             while place > 0 and x[i] > values[place - 1]:
                 items[place], values[place] = items[place - 1], values[place - 1]
