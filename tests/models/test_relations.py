@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +16,9 @@ from dpplearn import DPP, Baskets, InputError
 from dpplearn.data.pairs import significant
 from dpplearn.distributions.independent import before_truncation
 from dpplearn.distributions.interaction import LowRank
-from dpplearn.models.mixture import Mixture
+from dpplearn.models import relations
 from dpplearn.models.record import Training
-from dpplearn.models.relations import (
-    MANY_ITEMS,
-    MAX_PAIRED_ITEMS,
-    pair_table,
-    related_pairs,
-    substitute_groups,
-    training_counts,
-)
+from dpplearn.models.relations import pair_table, related_pairs, substitute_groups, training_counts
 from helpers.command import both
 from helpers.problems import as_mixture, random_kernel, random_low_rank, random_mixture
 from helpers.registries import registry
@@ -37,18 +30,13 @@ LEARNED = {
 }
 
 
-def independent(n: int, p: Sequence[float], seed: int, *, nonempty: bool) -> dl.Baskets:
-    held = np.random.default_rng(seed).random((n, len(p))) < p
-    lists = [[f"item {i}" for i in np.flatnonzero(row)] for row in held if row.any() or not nonempty]
-    return dl.Baskets.from_lists(lists, items=[f"item {i}" for i in range(len(p))])
-
-
 @pytest.mark.parametrize("kind", LEARNED)
 @pytest.mark.parametrize("nonempty", [False, True])
 def test_independent_items_have_substitutes_at_the_error_rate_only(kind: str, nonempty: bool) -> None:
     """Conditioning on nonempty baskets makes items repel each other; that is not substitution."""
     p = np.random.default_rng(3).uniform(0.03, 0.2, N_ITEMS) * (0.35 if nonempty else 1)
-    model = LEARNED[kind](independent(6000 if nonempty else 1500, p, 4, nonempty=nonempty)).model
+    X = np.random.default_rng(4).random((6000 if nonempty else 1500, N_ITEMS)) < p
+    model = LEARNED[kind](Baskets.from_matrix(X[X.any(axis=1)] if nonempty else X)).model
     assert model.nonempty == nonempty
     every = sum(len(model.substitutes(item, 99, level=None)) for item in model.items)
     assert every > 20  # without the test there are many
@@ -132,55 +120,40 @@ def test_pairs_too_rare_to_be_kept_may_have_met_as_often_as_those() -> None:
     assert related_pairs(unsure).substitutes == []
 
 
-KINDS = [{"a1", "a2", "a3"}, {"b1", "b2"}]
-
-
-def shop(n: int, seed: int) -> Baskets:
-    """Two kinds, of which one item is taken, and two items that have nothing to do with anything."""
-    rng = np.random.default_rng(seed)
-    names = ["a1", "a2", "a3", "b1", "b2", "c", "d"]
-    X = np.zeros((n, 7), bool)
+@cache
+def shop() -> Baskets:
+    """Return 800 baskets with at most one item of each of two kinds, and two independent items."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((800, 7), bool)
     for first, last, chance in ((0, 3, 0.6), (3, 5, 0.5)):
-        wanted = np.flatnonzero(rng.random(n) < chance)
+        wanted = np.flatnonzero(rng.random(800) < chance)
         X[wanted, rng.integers(first, last, len(wanted))] = True
-    X[:, 5:] = rng.random((n, 2)) < 0.3
-    return Baskets.from_matrix(X, names)
-
-
-def learned(baskets: Baskets, **how: object) -> DPP:
-    return dl.fit_dpp(baskets, **{"shrinkage": 0.0, **how}).model  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def dpp() -> DPP:
-    return learned(shop(800, 0))
+    X[:, 5:] = rng.random((800, 2)) < 0.3
+    return Baskets.from_matrix(X, ["a1", "a2", "a3", "b1", "b2", "c", "d"])
 
 
 def test_independent_items_are_no_substitutes_even_if_no_set_is_empty() -> None:
-    """A DPP must keep all items apart to say that no set is empty; that is not held against them."""
-    rng = np.random.default_rng(0)
-    X = rng.random((20000, 6)) < np.linspace(0.1, 0.3, 6)
-    model = learned(Baskets.from_matrix(X[X.any(axis=1)]), nonempty=False)
+    """A DPP that expresses P(∅) = 0 by its kernel makes all items repel each other; that is not substitution."""
+    X = np.random.default_rng(0).random((20000, 6)) < np.linspace(0.1, 0.3, 6)
+    model = LEARNED["dpp"](Baskets.from_matrix(X[X.any(axis=1)]), nonempty=False).model
     apart = np.triu_indices(6, 1)
     assert (model.K**2 / np.outer(model.K.diagonal(), model.K.diagonal()))[apart].min() > 0.15
     assert np.abs(1 - model.lift[apart]).max() < 0.12
     assert substitute_groups(model, 0.2) == ()
 
 
-def test_groups_are_the_kinds_that_the_data_were_made_from(dpp: DPP) -> None:
+def test_groups_are_the_kinds_that_the_data_were_made_from() -> None:
+    dpp = LEARNED["dpp"](shop()).model
     groups = substitute_groups(dpp)
-    assert [set(group.items) for group in groups] == KINDS  # the one that misses more comes first
-    position = {item: i for i, item in enumerate(dpp.items)}
+    assert [set(group.items) for group in groups] == [{"a1", "a2", "a3"}, {"b1", "b2"}]  # most missing first
     for group in groups:
-        marginals = [dpp.marginals()[position[item]] for item in group.items]
+        marginals = [dpp.inclusion_prob([item]) for item in group.items]
         assert marginals == sorted(marginals, reverse=True)
-        pairs = [(a, b) for a in group.items for b in group.items if a < b]
-        observed = sum({a, b} <= set(basket) for basket in shop(800, 0) for a, b in pairs)
-        assert group.observed == observed
-        chance = sum(dpp.inclusion_prob([a]) * dpp.inclusion_prob([b]) for a, b in pairs)
-        together_in = sum(dpp.inclusion_prob([a, b]) for a, b in pairs)
-        assert group.expected == pytest.approx(800 * chance)
-        assert group.missing == pytest.approx(chance - together_in)
+        pairs = list(combinations(group.items, 2))
+        assert group.observed == sum({*pair} <= {*basket} for basket in shop() for pair in pairs)
+        expected = sum(dpp.inclusion_prob([a]) * dpp.inclusion_prob([b]) for a, b in pairs)
+        assert group.expected == pytest.approx(800 * expected)
+        assert group.missing == pytest.approx(expected - sum(dpp.inclusion_prob(pair) for pair in pairs))
 
 
 def test_the_mean_substitution_within_a_group_is_at_least_the_threshold() -> None:
@@ -199,14 +172,9 @@ def test_the_mean_substitution_within_a_group_is_at_least_the_threshold() -> Non
         substitute_groups(model, 0)
 
 
-@pytest.fixture(scope="module")
-def mixture() -> Mixture:
-    """Of the same shop, where who takes c takes d as well."""
-    baskets = [[*basket, "d"] if "c" in basket and "d" not in basket else basket for basket in shop(800, 0)]
-    return dl.fit([basket for basket in baskets if basket], segments=2, rng=0).model  # type: ignore[return-value]
-
-
-def test_related_pairs_are_the_significant_ones_and_without_training_data_all(mixture: Mixture) -> None:
+def test_related_pairs_are_the_significant_ones_and_without_training_data_all() -> None:
+    with_c_and_d = [{*basket, "d"} if "c" in basket else basket for basket in shop() if basket]
+    mixture = dl.fit(with_c_and_d, segments=2, rng=0).model
     found = related_pairs(mixture, 100)
     assert all(max(pair.lift, pair.high) < 1 for pair in found.substitutes)
     assert all(min(pair.lift, pair.low) > 1 for pair in found.complements)
@@ -222,7 +190,7 @@ def test_related_pairs_are_the_significant_ones_and_without_training_data_all(mi
     }
     assert unsure
     assert not unsure & named
-    bare = Mixture(mixture.distribution, mixture.items)
+    bare = dl.Mixture(mixture.distribution, mixture.items)
     found, lifts = related_pairs(bare, 1000), bare.lift[np.triu_indices(len(bare.items), 1)]
     assert (len(found.substitutes), len(found.complements)) == ((lifts < 1).sum(), (lifts > 1).sum())
     assert found.substitutes[0].lift == pytest.approx(lifts.min())
@@ -232,10 +200,10 @@ def test_related_pairs_are_the_significant_ones_and_without_training_data_all(mi
 
 @pytest.mark.slow
 def test_registries_fall_into_kinds_of_product(shared: Path) -> None:
-    safety = substitute_groups(learned(registry(shared, "safety")))[0]
+    safety = substitute_groups(LEARNED["dpp"](registry(shared, "safety")).model)[0]
     assert len(safety.items) > 10
     assert all("Monitor" in str(item) for item in safety.items)
-    racks = substitute_groups(learned(registry(shared, "feeding")))[0]
+    racks = substitute_groups(LEARNED["dpp"](registry(shared, "feeding")).model)[0]
     assert len(racks.items) >= 4
     assert all("Drying Rack" in str(item) for item in racks.items)
 
@@ -246,8 +214,8 @@ def large() -> dl.Mixture:
     frequent = random_low_rank(2, 20, rare=2.5)
     low_rank = frequent.components.interaction
     assert isinstance(low_rank, LowRank)
-    Z = np.pad(low_rank.Z, ((0, MANY_ITEMS), (0, 0)))
-    log_odds = np.pad(frequent.components.log_odds, ((0, 0), (0, MANY_ITEMS)), constant_values=-8)
+    Z = np.pad(low_rank.Z, ((0, relations.MANY_ITEMS), (0, 0)))
+    log_odds = np.pad(frequent.components.log_odds, ((0, 0), (0, relations.MANY_ITEMS)), constant_values=-8)
     model = dl.Mixture.from_arrays(frequent.weights, log_odds, (Z, low_rank.core))
     drawn = dl.Baskets.from_lists(model.sample(6000, rng=0), n_items=len(model.items))
     return dl.Mixture(model.distribution, training=Training.of(drawn))
@@ -262,20 +230,18 @@ def test_large_catalogues_keep_only_relations_whose_interval_excludes_one(above:
     seen = training_counts(model.distribution, model.training, row, every)
     (low,), (high,) = seen.interval()
     if above:
-        found = model.complements(item, 9999, level=None)
-        kept = (lift > 1) & (low > 1) & (seen.observed[0] >= 3)
-        by = -np.minimum(lift, low)
+        found, by = model.complements(item, 9999, level=None), -np.minimum(lift, low)
+        kept = (by < -1) & (seen.observed[0] >= 3)
     else:
-        found = model.substitutes(item, 9999, level=None)
-        kept, by = (lift < 1) & (high < 1), np.maximum(lift, high)
-    kept[item] = False
-    expected = np.flatnonzero(kept)
+        found, by = model.substitutes(item, 9999, level=None), np.maximum(lift, high)
+        kept = by < 1
+    expected = np.flatnonzero(kept & (every != item))
     assert len(expected) >= 2
     assert [each.item for each in found] == expected[np.argsort(by[expected], kind="stable")].tolist()
 
 
 def test_the_top_pairs_of_a_large_catalogue_are_those_of_all_pairs() -> None:
-    model, n = large(), MANY_ITEMS + 20
+    model, n = large(), relations.MANY_ITEMS + 20
     every = np.arange(n)
     seen = training_counts(model.distribution, model.training, every, every)
     upper = np.triu(np.ones((n, n), bool), 1)
@@ -283,7 +249,7 @@ def test_the_top_pairs_of_a_large_catalogue_are_those_of_all_pairs() -> None:
     rejected = np.zeros((n, n), bool)
     rejected[upper] = significant(seen.p()[upper])
     frequent = np.zeros(n, bool)
-    frequent[np.argsort(-model.training.item_weights, kind="stable")[:MANY_ITEMS]] = True
+    frequent[np.argsort(-model.training.item_weights, kind="stable")[: relations.MANY_ITEMS]] = True
     found = related_pairs(model, 20)
     for pairs, by, allowed in (
         (found.complements, np.minimum(lift, low), seen.observed >= 3),
@@ -298,7 +264,7 @@ def test_the_top_pairs_of_a_large_catalogue_are_those_of_all_pairs() -> None:
 
 
 def test_the_lift_matrix_of_a_very_large_catalogue_is_refused() -> None:
-    model = as_mixture(random_low_rank(1, MAX_PAIRED_ITEMS + 1, rare=8))
+    model = as_mixture(random_low_rank(1, relations.MAX_PAIRED_ITEMS + 1, rare=8))
     with pytest.raises(dl.InputError, match="5,001"):
         _ = model.lift
     assert len(model.complements(0, 3)) == 3
