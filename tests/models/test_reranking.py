@@ -31,34 +31,29 @@ MODELS: dict[str, Callable[[], DPP | Mixture]] = {
     "mixture": lambda: as_mixture(random_mixture(2, N), NAMES),
     "mixture, an interaction each": with_an_interaction_each,
     "low-rank": lambda: as_mixture(random_low_rank(2, N), NAMES),
-    "low-rank, an interaction each": lambda: as_mixture(random_low_rank(2, N + 3), [*NAMES, "x", "y", "z"]).restrict(
-        NAMES[::-1]
-    ),
+    "low-rank, an interaction each": lambda: as_mixture(random_low_rank(2, N + 1), [*NAMES, "x"]).restrict(NAMES),
 }
 
 
 def similarity(model: DPP | Mixture) -> tuple[Floats, Floats]:
-    """The weights and the matrices S_c, written plainly."""
-    if isinstance(model, DPP):
-        weights, matrices = np.ones(1), model.L[None]
-    else:
-        matrices = dense_form(model.distribution.components).interaction.C
-        weights = model.distribution.weights if len(matrices) > 1 else np.ones(1)
+    """Return the weights and the matrices S_c."""
+    matrices = model.L[None] if isinstance(model, DPP) else dense_form(model.distribution.components).interaction.C
+    weights = model.distribution.weights if len(matrices) > 1 else np.ones(1)
     d = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
     return weights, matrices / d[:, :, None] / d[:, None, :]
 
 
-def value(model: DPP | Mixture, chosen: list[int], worth: Floats, strength: float) -> float:
-    weights, S = similarity(model)
-    minors = [np.linalg.det(each[np.ix_(chosen, chosen)]) for each in S]
-    return float(worth[chosen].sum() + strength * np.log(weights @ minors))
-
-
 def plain_greedy(model: DPP | Mixture, candidates: list[int], worth: Floats, k: int, strength: float) -> list[int]:
+    weights, S = similarity(model)
+
+    def value(Y: list[int]) -> float:
+        minors = [np.linalg.det(each[np.ix_(Y, Y)]) for each in S]
+        return float(worth[Y].sum() + strength * np.log(weights @ minors))
+
     chosen: list[int] = []
     while len(chosen) < min(k, len(candidates)):
         others = [i for i in candidates if i not in chosen]
-        chosen.append(max(others, key=lambda i: value(model, [*chosen, i], worth, strength)))
+        chosen.append(max(others, key=lambda i: value([*chosen, i])))
     return chosen
 
 
