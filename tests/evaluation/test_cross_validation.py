@@ -27,19 +27,13 @@ def test_every_basket_is_tested_once_by_a_model_that_did_not_see_it(found: Evalu
     differs = False
     for fold in range(4):
         train, rows = BASKETS.subset(found.folds != fold), found.folds == fold
-        for name, learner in (("em", "em"), ("lbfgs", "lbfgs")):
-            model = dl.fit_dpp(train, learner, max_iter=10, shrinkage=0).model
-            np.testing.assert_allclose(
-                found.outcomes[name]["log_likelihood"][rows], model.log_prob(BASKETS.subset(rows)), atol=1e-9
-            )
-        seen = dl.fit_dpp(BASKETS, "em", max_iter=10, shrinkage=0).model.log_prob(BASKETS.subset(rows))
+        models = {learner: dl.fit_dpp(train, learner, **QUICK).model for learner in ("em", "lbfgs")}
+        models["independent items"] = DPP(independent(train, smoothing=0.5))
+        for name, model in models.items():
+            log_p = found.outcomes[name]["log_likelihood"][rows]
+            np.testing.assert_allclose(log_p, model.log_prob(BASKETS.subset(rows)), atol=1e-9)
+        seen = dl.fit_dpp(BASKETS, "em", **QUICK).model.log_prob(BASKETS.subset(rows))
         differs |= not np.allclose(found.outcomes["em"]["log_likelihood"][rows], seen, atol=1e-3)
-        items = DPP(independent(train, smoothing=0.5))
-        np.testing.assert_allclose(
-            found.outcomes["independent items"]["log_likelihood"][rows],
-            items.log_prob(BASKETS.subset(rows)),
-            atol=1e-9,
-        )
     assert differs
 
 
@@ -121,9 +115,8 @@ def test_whether_baskets_can_be_empty_is_the_same_for_all_models_and_folds() -> 
     assert found.folds is not None
     items = DPP(independent(filled.subset(found.folds != 0), smoothing=0.5, nonempty=True), nonempty=True)
     rows = found.folds == 0
-    np.testing.assert_allclose(
-        found.outcomes["independent items"]["log_likelihood"][rows], items.log_prob(filled.subset(rows)), atol=1e-9
-    )
+    log_p = found.outcomes["independent items"]["log_likelihood"][rows]
+    np.testing.assert_allclose(log_p, items.log_prob(filled.subset(rows)), atol=1e-9)
     one_empty = Baskets.from_lists([*filled, []], n_items=7)
     found = dl.cross_validate(one_empty, {"mixture": {"segments": 1}}, folds=2, max_iter=3)
     assert not found.nonempty

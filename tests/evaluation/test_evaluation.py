@@ -13,36 +13,29 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, Evaluation, InputError
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation.protocol import TASKS
-from dpplearn.learners.kernels import Segments
 from dpplearn.models.record import Training
 from helpers.problems import as_mixture, random_kernel, random_mixture
 
 ITEMS = ["crib", "cot", "monitor", "stroller", "bib", "bottle", "bear"]
 
 
-def made(seed: int, n: int, kernel: SpectralDPP) -> Baskets:
-    return Baskets.from_lists(DPP(kernel, ITEMS).sample(n, rng=seed), items=ITEMS)
+X = np.random.default_rng(0).standard_normal((7, 3))  # few dimensions, so that items repel
+BARE = DPP.from_L(2 * X @ X.T + 0.05 * np.eye(7), ITEMS)
 
 
 @pytest.fixture(scope="module")
-def kernel() -> SpectralDPP:
-    X = np.random.default_rng(0).standard_normal((7, 3))  # few dimensions, so that items repel
-    return SpectralDPP.from_L(2 * X @ X.T + 0.05 * np.eye(7))
+def train() -> Baskets:
+    return Baskets.from_lists(BARE.sample(2000, rng=1), items=ITEMS)
 
 
 @pytest.fixture(scope="module")
-def train(kernel: SpectralDPP) -> Baskets:
-    return made(1, 2000, kernel)
+def test() -> Baskets:
+    return Baskets.from_lists(BARE.sample(1500, rng=2), items=ITEMS)
 
 
 @pytest.fixture(scope="module")
-def test(kernel: SpectralDPP) -> Baskets:
-    return made(2, 1500, kernel)
-
-
-@pytest.fixture(scope="module")
-def truth(kernel: SpectralDPP, train: Baskets) -> DPP:
-    return DPP(kernel, ITEMS, training=Training.of(train))
+def truth(train: Baskets) -> DPP:
+    return BARE.with_record(BARE.learned, Training.of(train))
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +64,10 @@ def test_means_and_sizes_are_those_of_the_model(evaluation: Evaluation, truth: D
 
 
 def test_models_of_any_family_may_have_their_items_in_another_order(test: Baskets) -> None:
-    segments, order = random_mixture(3, 7), np.random.default_rng(6).permutation(7)
-    log_odds, X = segments.components.log_odds[:, order], segments.components.interaction.X[0]
-    turned = Segments.dense(segments.weights, log_odds, X[order[:, None], order])
-    filled = test.subset(test.sizes > 0)
-    for nonempty, baskets in ((False, test), (True, filled)):
-        first = as_mixture(segments, ITEMS, nonempty=nonempty)
-        second = as_mixture(turned, [ITEMS[i] for i in order], nonempty=nonempty)
-        found = dl.evaluate({"one": first, "turned": second}, baskets)
+    shuffled = np.random.default_rng(6).permutation(ITEMS).tolist()
+    for nonempty, baskets in ((False, test), (True, test.subset(test.sizes > 0))):
+        model = as_mixture(random_mixture(3, 7), ITEMS, nonempty=nonempty)
+        found = dl.evaluate({"one": model, "turned": model.restrict(shuffled)}, baskets)
         for measure in found.measures("one"):
             np.testing.assert_allclose(found.outcomes["turned"][measure], found.outcomes["one"][measure], atol=1e-9)
         assert found.size_distance["turned"] == pytest.approx(found.size_distance["one"], abs=1e-12)
@@ -106,9 +95,8 @@ def test_a_sample_of_the_baskets_is_evaluated_and_reported(truth: DPP, test: Bas
     assert chosen[0].rows[-1] > 750  # not the first ones
     assert set(chosen[0].rows) != set(chosen[1].rows)
     for each in chosen:
-        np.testing.assert_allclose(
-            each.outcomes["model"]["log_likelihood"], truth.log_prob(test.subset(each.rows)), atol=1e-12
-        )
+        expected = truth.log_prob(test.subset(each.rows))
+        np.testing.assert_allclose(each.outcomes["model"]["log_likelihood"], expected, atol=1e-12)
         assert any("50 of 1,500" in note for note in each.notes)
     every = dl.evaluate(truth, test, max_baskets=None)
     assert (len(every.weights), every.tables()[0].title) == (1500, "1,500 held-out baskets, 7 items")
@@ -137,11 +125,8 @@ def test_models_without_a_likelihood_have_gaps_in_the_table(train: Baskets, test
 
 def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrated(evaluation: Evaluation) -> None:
     assert evaluation.baselines == ("independent items", "popularity", "item-to-item", "EASE")
-    for measure, other in (
-        ("log_likelihood", "independent items"),
-        ("percentile_rank", "popularity"),
-        ("ndcg@3", "popularity"),
-    ):
+    others = {"log_likelihood": "independent items", "percentile_rank": "popularity", "ndcg@3": "popularity"}
+    for measure, other in others.items():
         found = evaluation.difference("model", other, measure)
         means = [evaluation.estimate(name, measure).value for name in ("model", other)]
         assert found.verdict == "better"
@@ -159,8 +144,7 @@ def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrat
 
 
 def test_baselines_learn_from_training_data_wherever_they_are(truth: DPP, train: Baskets, test: Baskets) -> None:
-    bare = DPP(truth.kernel, ITEMS)
-    kept, named, unknown = dl.evaluate(truth, test), dl.evaluate(bare, test, train=train), dl.evaluate(bare, test)
+    kept, named, unknown = dl.evaluate(truth, test), dl.evaluate(BARE, test, train=train), dl.evaluate(BARE, test)
     p = (train.frequencies() * len(train) + 0.5) / (len(train) + 1)
     smoothed = DPP(SpectralDPP(p, np.eye(7)), ITEMS).log_likelihood(test)
     for found in (kept, named):
@@ -170,8 +154,7 @@ def test_baselines_learn_from_training_data_wherever_they_are(truth: DPP, train:
     marginals = DPP(SpectralDPP(truth.marginals(), np.eye(7)), ITEMS).log_likelihood(test)
     assert unknown.estimate("independent items").value == pytest.approx(marginals, abs=1e-9)
     assert unknown.baselines == ("independent items", "popularity")
-    shuffled = train.over(dl.DPP(truth.kernel, ITEMS[::-1]).catalogue)
-    found = dl.evaluate(bare, test, train=shuffled)
+    found = dl.evaluate(BARE, test, train=train.over(BARE.restrict(ITEMS[::-1]).catalogue))
     assert found.estimate("item-to-item", "ndcg@5") == kept.estimate("item-to-item", "ndcg@5")
 
 
@@ -180,9 +163,8 @@ def test_several_models_are_compared_on_the_same_questions(truth: DPP, test: Bas
     found = dl.evaluate({"truth": truth, "other": other}, test)
     assert found.models == ("truth", "other")
     alone = dl.evaluate(other, test)
-    np.testing.assert_array_equal(
-        alone.outcomes["model"]["ndcg@5_given_half"], found.outcomes["other"]["ndcg@5_given_half"]
-    )
+    column = "ndcg@5_given_half"
+    np.testing.assert_array_equal(alone.outcomes["model"][column], found.outcomes["other"][column])
     assert found.difference("other", "truth").verdict == "worse"
     pairs = {(each["model"], each["against"]) for each in found.to_dict()["differences"]}
     assert ("other", "truth") in pairs
@@ -190,18 +172,15 @@ def test_several_models_are_compared_on_the_same_questions(truth: DPP, test: Bas
 
 
 def test_probability_zero_is_said_and_not_hidden(truth: DPP, test: Baskets) -> None:
-    no_bears = DPP(truth.restrict(ITEMS[:-1]).kernel, ITEMS[:-1])
-    K = np.zeros((7, 7))
-    K[:6, :6] = no_bears.kernel.K
+    K = np.array(truth.K)
+    K[6], K[:, 6] = 0, 0
     found = dl.evaluate({"no bears": DPP.from_K(K, ITEMS), "truth": truth}, test)
     with_bears = np.array(["bear" in basket for basket in test])
     np.testing.assert_array_equal(found.impossible("no bears"), with_bears)
     assert found.estimate("no bears").value == -np.inf
-    row = found.to_dict()["rows"][0]
+    row, others = found.to_dict()["rows"][0], found.outcomes["no bears"]["log_likelihood"][~with_bears]
     assert row["n_impossible"] == with_bears.sum()
-    assert row["log_likelihood_of_possible"] == pytest.approx(
-        found.outcomes["no bears"]["log_likelihood"][~with_bears].mean()
-    )
+    assert row["log_likelihood_of_possible"] == pytest.approx(others.mean())
     assert row["n_unranked"] > 0
     assert found.difference("truth", "no bears").verdict == "better"
     assert found.difference("truth", "no bears").value == np.inf
