@@ -33,11 +33,6 @@ def bundles(n: int) -> Baskets:
     return Baskets.from_matrix(wanted & (rng.random(wanted.shape) < 0.7))
 
 
-@pytest.fixture(scope="module")
-def of_independent_items() -> Diagnosis:
-    return diagnose(independent(500))
-
-
 def test_sets_drawn_from_a_symmetric_dpp_call_for_one() -> None:
     drawn = diagnose(sampled(0, n=3000))
     assert drawn.verdict == "dpp"
@@ -45,12 +40,14 @@ def test_sets_drawn_from_a_symmetric_dpp_call_for_one() -> None:
     assert not is_clear(drawn.attraction)
     assert drawn.pairs.fewer.sum() > drawn.pairs.more.sum()
     assert drawn.summary.size_ratio.high < 1
-    groups = drawn.substitute_groups()
-    assert len(groups) > 0
+    assert len(drawn.substitute_groups()) > 0
 
 
-def test_independent_items_need_no_model(of_independent_items: Diagnosis) -> None:
-    assert of_independent_items.verdict == "independent items"
+@pytest.fixture(scope="module")
+def of_independent_items() -> Diagnosis:
+    found = diagnose(independent(500))
+    assert found.verdict == "independent items"
+    return found
 
 
 @pytest.mark.slow
@@ -144,9 +141,8 @@ def test_the_answer_about_a_large_catalogue_fits_on_a_screen(of_independent_item
 
 
 def test_sizes_and_sparsity_are_counted() -> None:
-    baskets = Baskets.from_lists(
-        [["a", "b"], ["a"], [], ["a", "c", "d"]], ["a", "b", "c", "d", "e"], weights=[2, 1, 1, 6]
-    )
+    lists = [["a", "b"], ["a"], [], ["a", "c", "d"]]
+    baskets = Baskets.from_lists(lists, ["a", "b", "c", "d", "e"], weights=[2, 1, 1, 6])
     found = diagnose(baskets).summary
     assert (found.n_baskets, found.weight, found.n_empty) == (4, 10, 1)
     assert (found.mean_size, found.max_size) == (2.3, 3)

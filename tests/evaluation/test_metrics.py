@@ -17,11 +17,8 @@ KS = (1, 3, 50)
 def naive(scores: list[float], given: list[int], held: list[int]) -> list[float]:
     """Average the measures over all orders of the candidates that agree with the scores."""
     candidates = [i for i in range(len(scores)) if i not in given]
-    orders = [
-        order
-        for order in itertools.permutations(candidates)
-        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
-    ]
+    best_first = sorted(scores[i] for i in candidates)[::-1]
+    orders = [each for each in itertools.permutations(candidates) if [scores[i] for i in each] == best_first]
     negatives = [i for i in candidates if i not in held]
     pairs = [(scores[h] > scores[i]) + (scores[h] == scores[i]) / 2 for h in held for i in negatives]
     found = [100 * np.mean(pairs)]
