@@ -14,7 +14,6 @@ from dpplearn.data.pairs import Pair
 from dpplearn.models.answers import Relation, Segment
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.record import Provenance
 from dpplearn.models.relations import RelatedPairs, related_pairs
 from dpplearn.utils.text import Facts, Part, Result, TextTable, briefly, chance, count, number, share, signed
 
@@ -92,14 +91,24 @@ class Description(Result):
         if len(segments) > 1:
             meaning = "In brackets: probability in the segment divided by the probability in all sets."
             yield TextTable("Segments", meaning, [">", "share>", "mean size>", "items that distinguish it"], segments)
-        yield Facts("Model", [*self._facts(), *_fit_facts(self.model.learned)])
+        yield Facts("Model", list(self._facts()))
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        size = self._size()
+        """Yield the size of sets, and how the model was fitted, as far as that is recorded."""
+        size, learned = self._size(), self.model.learned.to_dict()
         yield "type", repr(self.model)
         yield "size", f"mean {number(size['expected'], 2)}, standard deviation {number(size['standard_deviation'], 2)}"
         yield "", f"90% of the sets have {size['percentile_5']} to {size['percentile_95']} items"
         yield "P(empty set)", "0 (excluded)" if self.model.nonempty else chance(size["probability_empty"])
+        for name, heading in FACTS.items():
+            if name in learned:
+                yield heading, str(learned[name])
+        if {"log_likelihood", "independent_log_likelihood"} <= learned.keys():
+            gain = signed(learned["log_likelihood"] - learned["independent_log_likelihood"])
+            yield "training gain", f"{gain} nats per basket compared with independent items"
+        if {"unseen_gain", "unseen_error"} <= learned.keys():
+            gain, error = signed(learned["unseen_gain"]), number(2 * learned["unseen_error"])
+            yield "held-out gain", f"{gain} ± {error} nats per basket"
 
 
 @dataclass(frozen=True)
@@ -122,12 +131,8 @@ class ItemDescription(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         related = {side: [each._asdict() for each in found] for side, found in self.related.items()}
-        return {
-            "item": self.item,
-            "probability": self.probability,
-            **related,
-            "not_significant": self.n_not_significant,
-        }
+        alone = {"item": self.item, "probability": self.probability}
+        return {**alone, **related, "not_significant": self.n_not_significant}
 
     def tables(self) -> Iterator[Part]:
         """Yield the probability and one table of substitutes and of complements."""
@@ -154,19 +159,6 @@ def _related_table(side: str, related: Sequence[tuple[str, Pair | Relation]]) ->
     often = {"substitutes": "less", "complements": "more"}[side]
     title = f"{side.capitalize()}: together {often} often than expected under independence"
     return TextTable(title, "", ["", "lift>", "95% interval>", "observed>", "expected>"], rows)
-
-
-def _fit_facts(learned: Provenance) -> Iterator[tuple[str, str]]:
-    """Yield how the model was fitted, as far as that is recorded."""
-    values = learned.to_dict()
-    for name, heading in FACTS.items():
-        if name in values:
-            yield heading, str(values[name])
-    if {"log_likelihood", "independent_log_likelihood"} <= values.keys():
-        gain = values["log_likelihood"] - values["independent_log_likelihood"]
-        yield "training gain", f"{signed(gain)} nats per basket compared with independent items"
-    if {"unseen_gain", "unseen_error"} <= values.keys():
-        yield "held-out gain", f"{signed(values['unseen_gain'])} ± {number(2 * values['unseen_error'])} nats per basket"
 
 
 def describe(model: DPP | Mixture, top: int = 10) -> Description:

@@ -107,10 +107,7 @@ def explanation(
     if isnan(given):
         raise InputError(IMPOSSIBLE)
     exact = len(basket) <= max_exact
-    if exact:
-        shapley, error = _exact(distribution, basket, item), 0.0
-    else:
-        shapley, error = _sampled(distribution, basket, item, n_pairs, np.random.default_rng(rng))
+    shapley, error = _exact(distribution, basket, item) if exact else _sampled(distribution, basket, item, n_pairs, rng)
     strongest = np.argsort(-np.abs(shapley[:, 0]), kind="stable")
     factors = np.exp(shapley).tolist()
     return Explanation(
@@ -133,8 +130,8 @@ def _log_values(distribution: SetDistribution, parts: Sequence[Ints], item: int)
         return np.log(np.column_stack([probability, score]))
 
 
-def _exact(distribution: SetDistribution, basket: Ints, item: int) -> Floats:
-    """Σ over the parts S without j of (v(S ∪ j) − v(S)) / (k C(k − 1, |S|)), k the size of the basket."""
+def _exact(distribution: SetDistribution, basket: Ints, item: int) -> tuple[Floats, float]:
+    """Σ over the parts S without j of (v(S ∪ j) − v(S)) / (k C(k − 1, |S|)), k the size of the basket; no error."""
     k = len(basket)
     parts = np.arange(2**k)
     members = (parts[:, None] >> np.arange(k)) & 1 == 1  # (2^k, k)
@@ -145,13 +142,12 @@ def _exact(distribution: SetDistribution, basket: Ints, item: int) -> Floats:
         without = parts[~members[:, j]]
         steps = _steps(values[without], values[without | 1 << j])
         shapley[j] = weight[members[without].sum(axis=1)] @ steps
-    return shapley
+    return shapley, 0.0
 
 
-def _sampled(
-    distribution: SetDistribution, basket: Ints, item: int, n_pairs: int, rng: np.random.Generator
-) -> tuple[Floats, float]:
+def _sampled(distribution: SetDistribution, basket: Ints, item: int, n_pairs: int, seed: Seed) -> tuple[Floats, float]:
     """Return the average over pairs of a random order and its reverse, and the largest standard error."""
+    rng = np.random.default_rng(seed)
     orders = np.array([rng.permutation(len(basket)) for _ in range(n_pairs)])
     orders = np.concatenate([orders, orders[:, ::-1]])
     score, probability = distribution.next_item_along(basket, orders, item)

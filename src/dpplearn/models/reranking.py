@@ -116,9 +116,8 @@ class SlatesFit(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return parameters, standard errors and the test as plain values."""
-        names = ("log_likelihood", "independent_log_likelihood", "p", "shown", "n_slates", "n_chosen", "converged")
-        found = {name: getattr(self, name) for name in names}
-        return {**{name: getattr(self, name)._asdict() for name in PARAMETERS}, **found}
+        values = {name: value for name, value in vars(self).items() if name not in ("catalogue", "similarity")}
+        return {**values, **{name: values[name]._asdict() for name in PARAMETERS}, "shown": self.shown}
 
     def tables(self) -> Iterator[Part]:
         """Yield a table of the parameters, and the test of repulsion."""
