@@ -20,6 +20,7 @@ from dpplearn.utils.files import check_replaceable
 from dpplearn.utils.progress import Progress
 
 Callback = Callable[[FitProgress], Any]
+Callbacks = Callback | Sequence[Callback] | None
 
 
 class Checkpoint:

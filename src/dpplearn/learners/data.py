@@ -72,7 +72,7 @@ def resolve_nonempty(nonempty: bool | str, baskets: AnyBaskets, learner: Learner
         raise InputError(f"nonempty=True (--nonempty) is not possible with learner {learner.name!r}; use lbfgs or adam")
     if nonempty and empty:
         raise InputError(
-            f"nonempty=True (--nonempty), but {empty} of {len(baskets)} baskets are empty; leave them out "
-            "(baskets.subset(baskets.sizes > 0))"
+            f"{empty} of {len(baskets)} baskets are empty, which a distribution of nonempty sets (nonempty=True, "
+            "--nonempty) makes impossible; leave them out (baskets.subset(baskets.sizes > 0))"
         )
     return bool(nonempty)

@@ -19,7 +19,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.independent import SMOOTHING, independent
 from dpplearn.errors import InputError
-from dpplearn.learners.checkpoint import Callback, saved_on_exit
+from dpplearn.learners.checkpoint import Callback, Callbacks, saved_on_exit
 from dpplearn.learners.data import checked_baskets, hold_out, units_of
 from dpplearn.learners.kernels import Kernel
 from dpplearn.learners.loop import Arrays, Entry, Run, Step, Stop, run
@@ -33,6 +33,8 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model_file import load
 from dpplearn.models.record import Provenance, Training
 from dpplearn.utils.threads import suitable_blas
+
+Model = DPP | Mixture
 
 ENDS_THE_FIT = {Stop.CALLBACK, Stop.MAX_SECONDS}
 GIVEN, CONTINUED, INDEPENDENT = "given", "checkpoint", "independent"  # names of starts that are models
@@ -53,7 +55,7 @@ def fit(
     max_seconds: float | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    callback: Callback | Sequence[Callback] | None = None,
+    callback: Callbacks = None,
 ) -> FitResult[Mixture]:
     """Fit a mixture of DPPs to baskets.
 
@@ -139,7 +141,7 @@ def fit_dpp(
     max_seconds: float | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    callback: Callback | Sequence[Callback] | None = None,
+    callback: Callbacks = None,
 ) -> FitResult[DPP]:
     """Fit a symmetric DPP to baskets by maximum likelihood.
 
@@ -214,12 +216,7 @@ def fit_dpp(
 
 
 def fit_with(
-    settings: Settings,
-    baskets: AnyBaskets | Iterable[Iterable[Any]],
-    *,
-    start: Any = None,
-    rng: Seed = None,
-    callback: Callback | Sequence[Callback] | None = None,
+    settings: Settings, baskets: Any, *, start: Any = None, rng: Seed = None, callback: Callbacks = None
 ) -> FitResult[Any]:
     """Fit a model with checked settings. A start is a model, the result of a fit, or a model file."""
     given = checked_baskets(baskets)
@@ -232,12 +229,7 @@ def fit_with(
 
 
 def fit_task(
-    task: Task,
-    start: DPP | Mixture | None = None,
-    *,
-    rng: Seed = None,
-    callback: Callback | Sequence[Callback] | None = None,
-    as_weighed: bool = False,
+    task: Task, start: Model | None = None, *, rng: Seed = None, callback: Callbacks = None, as_weighed: bool = False
 ) -> FitResult[Any]:
     """Run the learner of a task on all of its baskets, and return the result.
 
@@ -259,7 +251,7 @@ class Fit:
 
     task: Task
     units: AnyBaskets  # all baskets; some may be held out
-    start: DPP | Mixture | None
+    start: Model | None
     seeds: Sequence[int]  # one per run, one for folds and one for the validation set
     clock: Callable[[], float]
     callbacks: Sequence[Callback] = ()
@@ -328,7 +320,7 @@ class Fit:
         name, start = self._start(number)
 
         def observe(now: Run) -> bool:
-            def build() -> DPP | Mixture:  # the model before shrinkage
+            def build() -> Model:  # the model before shrinkage
                 return self._model(replace(now, start=name), now.step.kernel, {}, number + 1)
 
             schedule = None
@@ -400,7 +392,7 @@ class Fit:
         kernel = shrink(learned, self.problem.baskets, float(value), nonempty=self.problem.nonempty)
         return kernel, {"shrinkage": float(value), "shrinkage_chosen": chosen is not None}, None
 
-    def _model(self, end: Run, kernel: Kernel, facts: dict[str, Any], n_runs: int) -> DPP | Mixture:
+    def _model(self, end: Run, kernel: Kernel, facts: dict[str, Any], n_runs: int) -> Model:
         """Return the model of a kernel, with its record: of all baskets, but for the history."""
         validation = None
         if self.validate is not None:
@@ -426,12 +418,10 @@ class Fit:
         )
         distribution, items = self.problem.distribution(kernel), self.problem.baskets.items
         training = replace(self.training, history=end.history)
-        model: DPP | Mixture = self.problem.model_type.of_distribution(
-            distribution, items, learned=learned, training=training
-        )
+        model: Model = self.problem.model_type.of_distribution(distribution, items, learned=learned, training=training)
         return model
 
-    def _measured(self, model: DPP | Mixture) -> DPP | Mixture:
+    def _measured(self, model: Model) -> Model:
         """Return the model with what held-out baskets say about it."""
         kept, validation, test = self.data
         if not isinstance(kept, Baskets) or not isinstance(validation, Baskets):

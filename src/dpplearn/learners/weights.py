@@ -15,7 +15,7 @@ from dpplearn.distributions.components import relative, softmax
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import IndependentItems
 from dpplearn.errors import InputError, whole_number
-from dpplearn.learners.checkpoint import Callback
+from dpplearn.learners.checkpoint import Callbacks
 from dpplearn.learners.data import checked_baskets, resolve_nonempty
 from dpplearn.learners.fit import fit_task
 from dpplearn.learners.loop import Step, Stop, never
@@ -40,7 +40,7 @@ def fit_weights(
     max_iter: int = 1000,
     max_seconds: float | None = None,
     threads: int | None = None,
-    callback: Callback | Sequence[Callback] | None = None,
+    callback: Callbacks = None,
 ) -> FitResult[Mixture]:
     """Fit the weights of a mixture of given models by maximum likelihood.
 

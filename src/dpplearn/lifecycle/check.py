@@ -164,8 +164,7 @@ def check(model: Model | FitResult[Any], baskets: Baskets | Iterable[Iterable[An
     recent, left_out = known_baskets(given, model.catalogue, "drop")
     if not recent.total_weight > 0:
         raise InputError(f"none of the {len(given)} baskets has positive weight and an item of the model")
-    weight = recorded_weight(model)
-    learned_from = math.inf if weight is None else weight  # without a record, as if the model were exact
+    learned_from = recorded_weight(model) or math.inf  # without a record, as if the model were exact
     drawn = draw_sets(model, N_DRAWS, rng)
     own, theirs = model.log_prob(drawn), model.log_prob(recent)
     possible = np.isfinite(theirs)

@@ -18,8 +18,8 @@ from dpplearn.distributions.components import Stack
 from dpplearn.distributions.interaction import Dense
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import ProgressBar
-from dpplearn.learners.data import checked_baskets
-from dpplearn.learners.fit import fit_task
+from dpplearn.learners.data import checked_baskets, resolve_nonempty
+from dpplearn.learners.fit import Model, fit_task
 from dpplearn.learners.mixture import MixtureProblem
 from dpplearn.learners.problem import Task
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
@@ -27,7 +27,6 @@ from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import settings_of
 from dpplearn.learners.symmetric.table import LEARNERS
 from dpplearn.models.dpp import DPP
-from dpplearn.models.mixture import Mixture
 from dpplearn.models.record import Training
 from dpplearn.utils.progress import shown_progress
 from dpplearn.utils.text import Facts, Part, Result, TextTable, contents, count, number
@@ -40,8 +39,6 @@ FACTOR_TOL = 1e-6  # stop once no factor differs from 1 by more than this
 MIN_EXPECTED = 5  # expected new baskets with an item that has vanished if there is none
 N_COMPARED, K = 10, 5  # items whose recommendations are compared, and how many of each
 MAX_NAMED = 5  # items in a sentence
-
-Model = DPP | Mixture
 
 
 def fitted_model(model: Any) -> Model:
@@ -349,12 +346,7 @@ def _check(model: Model, new: Baskets, forget: Any) -> None:
     if model.learned.learner == QUALITY or isinstance(model.distribution.components, Stack):
         raise InputError("models of `fit_weights` and `fit_quality` cannot be updated; refit them to all baskets")
     checked_baskets(new)
-    empty = int((new.sizes[new.weights > 0] == 0).sum())
-    if empty and model.nonempty:
-        raise InputError(
-            f"{empty} of {len(new)} new baskets are empty, which is impossible under this model; leave them out "
-            "(baskets.subset(baskets.sizes > 0))"
-        )
+    resolve_nonempty(model.nonempty, new)
     if not isinstance(forget, Real) or not 0 <= float(forget) <= 1:
         raise InputError(f"forget must be between 0 and 1, got {forget!r}")
 

@@ -6,7 +6,7 @@ L = D S D with D² = exp(F θ) and S = (1 − τ)(w₀ I + Σ_g w_g S_g) + τ 11
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -23,7 +23,7 @@ from dpplearn.distributions.independent import SMOOTHING
 from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.distributions.statistics import sums_under_L
 from dpplearn.errors import InputError
-from dpplearn.learners.checkpoint import Callback
+from dpplearn.learners.checkpoint import Callbacks
 from dpplearn.learners.data import checked_baskets, resolve_nonempty
 from dpplearn.learners.fit import fit_task
 from dpplearn.learners.loop import Step, Stop, never
@@ -64,7 +64,7 @@ def fit_quality(
     max_iter: int = 1000,
     max_seconds: float | None = None,
     threads: int | None = None,
-    callback: Callback | Sequence[Callback] | None = None,
+    callback: Callbacks = None,
 ) -> FitResult[DPP]:
     """Fit the quality of items, or the weights of item features, where the similarity of items is known.
 
