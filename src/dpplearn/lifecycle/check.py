@@ -18,8 +18,9 @@ from dpplearn.data.baskets import Baskets, as_baskets, known_baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.data.unknown import LeftOut
 from dpplearn.errors import InputError
+from dpplearn.learners.fit import Model
 from dpplearn.learners.result import FitResult
-from dpplearn.lifecycle.update import Model, draw_sets, fitted_model, recorded_weight
+from dpplearn.lifecycle.update import draw_sets, fitted_model, recorded_weight
 from dpplearn.utils.text import Part, Result, TextTable, count, listed, number, share
 
 COMPARISONS = {
