@@ -40,13 +40,7 @@ class Segments:
 
     @classmethod
     def adapted(
-        cls,
-        model: SetModel,
-        baskets: AnyBaskets,
-        n: int,
-        new_log_odds: Floats,
-        noise: float,
-        rng: np.random.Generator,
+        cls, model: SetModel, baskets: AnyBaskets, n: int, new_log_odds: Floats, noise: float, rng: np.random.Generator
     ) -> Segments:
         """Return n segments of a mixture over the items of the baskets, matched by label.
 

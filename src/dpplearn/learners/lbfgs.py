@@ -33,10 +33,7 @@ class Point(NamedTuple):
 
 
 def ascend(
-    objective: Objective,
-    at: Point,
-    first_direction: Callable[[Floats], Floats],
-    rounding: Callable[[Point], float],
+    objective: Objective, at: Point, first_direction: Callable[[Floats], Floats], rounding: Callable[[Point], float]
 ) -> Iterator[Point]:
     """Yield the points after `at`, each higher than the last; end where no step ascends.
 

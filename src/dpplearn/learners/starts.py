@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 
@@ -62,10 +61,7 @@ def moments_kernel(baskets: AnyBaskets) -> SpectralDPP:
     return SpectralDPP(lam, V)
 
 
-INITIALISERS: dict[str, Callable[[AnyBaskets, np.random.Generator], SpectralDPP]] = {
-    "wishart": wishart,
-    "moments": moments,
-}
+INITIALISERS = {"wishart": wishart, "moments": moments}
 
 
 def repelling(m: Floats) -> Floats:

@@ -322,8 +322,7 @@ def update(
         shown.bar("drawing sets from the model")
         past = draw_training_sets(model, rng, threads) if old is None else _given_past(old, catalogue)
     kept, fresh = _aged(past, new, 1 - forget, half_life, drawn=old is None)
-    untimed = [replace(part, ids=None, times=None).subset(part.weights > 0) for part in (kept, fresh)]
-    both = Baskets.together([part.over(catalogue) for part in untimed])
+    both = Baskets.together([part.weighted(part.weights).over(catalogue) for part in (kept, fresh)])
     task = _task(model, both, fresh.total_weight / both.total_weight if old is None else 1.0, threads, max_seconds)
     seed = int(rng.integers(2**63))
     with shown_progress(progress) as shown:
