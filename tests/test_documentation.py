@@ -35,23 +35,21 @@ def missing_in(function: Callable[..., Any], *, is_method: bool = False) -> list
     The docstring of a method may be one sentence. If it has a section of parameters, that is complete.
     """
     lines = [line.strip() for line in (inspect.getdoc(function) or "").splitlines()]
+    if not lines:
+        return ["docstring"]
     signature = inspect.signature(function)
     parameters = [name for name in signature.parameters if name not in ("self", "cls")]
-    wanted = {
-        "Parameters": bool(parameters),
-        "Returns": signature.return_annotation not in (None, "None"),
-        "Examples": True,
-    }
+    wanted = ["Examples"]
+    if parameters:
+        wanted.append("Parameters")
+    if signature.return_annotation not in (None, "None"):
+        wanted.append("Returns")
+    titles = {title for title, rule in pairwise(lines) if rule == "-" * len(title) and title}
+    if is_method:
+        wanted, parameters = [], parameters if "Parameters" in titles else []
     # "name", "first, second" or "name : type", as numpydoc has them
     named = {name.strip() for line in lines for name in line.partition(" : ")[0].split(",")}
-    titles = {title for title, rule in pairwise(lines) if rule == "-" * len(title) and title}
-    if is_method and lines and "Parameters" not in titles:
-        return []
-    return [
-        *(section for section, needed in wanted.items() if needed and section not in titles and not is_method),
-        *(name for name in parameters if name not in named),
-        *(["docstring"] if not lines else []),
-    ]
+    return [each for each in wanted if each not in titles] + [name for name in parameters if name not in named]
 
 
 FUNCTIONS = public_functions(dpplearn, datasets, plots)
@@ -74,9 +72,8 @@ def test_missing_sections_are_found() -> None:
         first
             A number.
         """
-        return first + second
 
-    assert missing_in(undocumented) == ["Returns", "Examples", "second"]
+    assert missing_in(undocumented) == ["Examples", "Returns", "second"]
     assert missing_in(undocumented, is_method=True) == ["second"]
     undocumented.__doc__ = None
-    assert "docstring" in missing_in(undocumented, is_method=True)
+    assert missing_in(undocumented, is_method=True) == ["docstring"]

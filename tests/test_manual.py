@@ -1,10 +1,10 @@
-"""Every block of code of the README and the manual runs as it stands, in the order of its page."""
+"""The README and the manual: every block of code runs as it stands, and links, quotes, figures and names hold."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-import textwrap
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,10 @@ from helpers.manual import (
     write_files,
     write_raw_orders,
 )
+
+sys.path.insert(0, str(DOCS))
+
+from figures import drawing
 
 FOLDERS = ("start", "guide", "understand")
 PAGES = [ROOT / "README.md", *sorted(page for each in FOLDERS for page in (DOCS / each).glob("*.md"))]
@@ -115,11 +119,8 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert sorted(listed) == sorted(set(public) - {"__version__", "datasets", "CATEGORIES"})
 
 
-def occurs(block: str, file: Path) -> bool:
-    """Whether consecutive lines of a file are those of the block, apart from the indentation of all of them."""
-    wanted, lines = textwrap.dedent(block).rstrip(), file.read_text("utf-8").splitlines()
-    n = len(wanted.splitlines())
-    return any(textwrap.dedent("\n".join(lines[i : i + n])) == wanted for i in range(len(lines)))
+def unindented(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines())
 
 
 def misquoted(page: str) -> list[str]:
@@ -127,7 +128,7 @@ def misquoted(page: str) -> list[str]:
     found, file = [], ROOT
     for path, block in re.findall(r"`(src/[\w/]+\.py)`|^ *```python\n(.*?)^ *```$", page, re.M | re.S):
         file = ROOT / path if path else file
-        if block and not (file.is_file() and occurs(block, file)):
+        if block and not (file.is_file() and unindented(block) in unindented(file.read_text("utf-8"))):
             found.append(block)
     return found
 
@@ -153,3 +154,24 @@ def test_the_version_is_the_same_everywhere() -> None:
     version = dpplearn.__version__
     assert re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1] == version
     assert re.search(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)[1] == version
+
+
+def words(file: Path) -> list[str]:
+    """All that is written in a picture. Where it lies differs in the last digits between processors."""
+    return re.findall(r"<text[^>]*>(.*?)</text>", file.read_text(encoding="utf-8"), re.S)
+
+
+@pytest.mark.slow
+def test_the_picture_of_the_readme_is_what_its_script_draws(tmp_path: Path) -> None:
+    """If it is not, `make picture` draws it anew."""
+    drawing.draw_all(tmp_path, ["basket"])
+    for theme in drawing.THEMES:
+        name = drawing.file_name("basket", theme)
+        assert words(tmp_path / name) == words(DOCS / "figures" / name)
+        assert len(words(tmp_path / name)) > 30
+        assert name in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_figure_is_drawn_for_a_page() -> None:
+    shown = re.findall(r"^```{drawn} (\w+)$", "\n".join(page.read_text("utf-8") for page in DOCS.rglob("*.md")), re.M)
+    assert set(shown) == set(drawing.names())
