@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 
 import dpplearn as dl
 from benchmarks.measure import Result, best_seconds
+from dpplearn.data.writing import write_table
 
 BASKETS, LEARNED_FROM = 200_000, 4000
 CATEGORY = "feeding"  # of 100 items
@@ -21,9 +21,7 @@ THREADS = 2
 
 
 def write(path: Path, columns: dict[str, npt.NDArray[np.generic]]) -> Path:
-    with duckdb.connect() as connection:
-        connection.register("columns", columns)
-        connection.execute(f"COPY (SELECT * FROM columns) TO '{path}' (FORMAT parquet)")
+    write_table(columns, path)
     return path
 
 

@@ -23,8 +23,6 @@ import numpy as np
 import dpplearn as dl
 from benchmarks.measure import Result
 from dpplearn.arrays import Floats
-from dpplearn.models.store import STORE_FOLDER
-from dpplearn.utils.files import digest
 from reproduction.run import run_over_processes
 
 SECONDS = 12.0  # of each measurement
@@ -42,18 +40,6 @@ def mixture(n: int, seed: int = 0, segments: int = 6) -> dl.Mixture:
     weights, log_odds = rng.dirichlet(np.ones(segments)), rng.standard_normal((segments, n)) - np.log(n / 5)
     items = [f"item {i}" for i in range(n)]
     return dl.Mixture.from_arrays(weights, log_odds, U @ U.T + A - A.T, items=items, nonempty=True)
-
-
-def write_models(folder: Path, models: dict[str, dl.Mixture]) -> None:
-    """Write a folder of models as `fit_all` does."""
-    entries = []
-    for slug, model in models.items():
-        path = folder / f"{slug}.safetensors"
-        model.save(path)
-        about = {"slug": slug, "name": slug, "file": path.name, "sha256": digest(path)}
-        entries.append({**about, "share": 0.5, "n_items": len(model.items), "old": ""})
-    manifest = {"kind": STORE_FOLDER.kind, "format": STORE_FOLDER.format, "categories": entries}
-    STORE_FOLDER.write(folder, manifest)
 
 
 class Server:
@@ -89,7 +75,8 @@ class Server:
 @contextmanager
 def served(models: dict[str, dl.Mixture], workers: int = 1) -> Iterator[Server]:
     with TemporaryDirectory() as folder:
-        write_models(Path(folder), models)
+        for name, model in models.items():
+            model.save(Path(folder) / f"{name}.safetensors")
         server = Server(Path(folder), workers)
         try:
             yield server
