@@ -14,7 +14,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -68,25 +67,17 @@ def instructions() -> frozenset[str]:
     return frozenset(next((line for line in lines if line.startswith("flags")), "").split())
 
 
-class Run(NamedTuple):
-    """Tests under one processor with a number of BLAS threads."""
-
-    processor: Processor
-    names: str
-    threads: int
-
-    def __str__(self) -> str:
-        return f"{self.processor.core_type}, numba for {self.processor.numba}, {self.threads} BLAS threads"
-
-    def passes(self) -> bool:
-        """Run the doctests and the named tests, print the result, and return whether all passed."""
-        paths = [str(DOCTESTS), *(str(TESTS / name) for name in self.names.split())]
-        command = [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", *paths]
-        environment = self.processor.environment(self.threads)
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-        lines = done.stdout.splitlines()
-        print(f"\n{self}", *(lines if done.returncode else lines[-1:]), sep="\n", flush=True)
-        return done.returncode == 0
+def passes(processor: Processor, names: str, threads: int) -> bool:
+    """Run the doctests and the named tests as on a processor, print the result, and return whether all passed."""
+    paths = [str(DOCTESTS), *(str(TESTS / name) for name in names.split())]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", *paths]
+    environment = processor.environment(threads)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    lines = done.stdout.splitlines()
+    verdict = "FAILED" if done.returncode else "passed"
+    title = f"\n{verdict} as {processor.core_type}, numba for {processor.numba}, {threads} BLAS threads"
+    print(title, *(lines if done.returncode else lines[-1:]), sep="\n", flush=True)
+    return done.returncode == 0
 
 
 def main() -> int:
@@ -107,14 +98,12 @@ def main() -> int:
             print(f"skipped {processor.core_type}: this machine lacks {', '.join(sorted(missing))}")
         else:
             chosen.append(processor)
-    runs = [Run(each, SHORT if short else FULL, 1) for each in chosen]
+    runs = [(each, SHORT if short else FULL, 1) for each in chosen]
     if not short:
-        runs += [Run(each, SHORT, 2) for each in chosen]
+        runs += [(each, SHORT, 2) for each in chosen]
     # One process per core, each for another processor: two processes for the same one would both compile every loop.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        passed = list(pool.map(Run.passes, runs))
-    for run in (run for run, good in zip(runs, passed, strict=True) if not good):
-        print(f"FAILED as {run}")
+        passed = list(pool.map(lambda run: passes(*run), runs))
     return 0 if all(passed) else 1
 
 
