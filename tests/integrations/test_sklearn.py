@@ -20,9 +20,9 @@ from sklearn.preprocessing import FunctionTransformer, MultiLabelBinarizer
 from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency, estimator_checks_generator
 
 import dpplearn as dl
-from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.integrations.sklearn import DPPEstimator
 from dpplearn.learners.loop import Stop
+from helpers.problems import sampled
 
 Matrix = NDArray[np.int64]
 
@@ -48,13 +48,8 @@ def estimator(**parameters: Any) -> DPPEstimator:
 
 
 def draws(n: int = 300, seed: int = 0) -> Matrix:
-    """Return rows drawn from a DPP over N items with different marginals."""
-    V, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((N, N)))
-    dpp = dl.DPP(SpectralDPP(np.linspace(0.05, 0.95, N), V))
-    X = np.zeros((n, N), dtype=np.int64)
-    for row, basket in zip(X, dpp.sample(n, rng=seed), strict=True):
-        row[basket] = 1
-    return X
+    """Return rows drawn from a DPP over N items."""
+    return sampled(seed, n, N).to_matrix().toarray().astype(np.int64)
 
 
 CHECKS = [check for _, check in estimator_checks_generator(OfRealNumbers()) if check.func.__name__ != SKIPS_ITSELF]
