@@ -22,8 +22,8 @@ DOCTESTS = TESTS.parent / "src"
 # The golden values, every kind of component against enumeration, and one learner per family.
 SHORT = (
     "golden distributions/test_scaled.py distributions/test_spectral.py distributions/test_statistics.py "
-    "distributions/test_minors_and_segments.py learners/mixture learners/symmetric/test_fixed_points.py "
-    "learners/symmetric/test_natural_em.py reproduction/test_textbook.py"
+    "distributions/test_minors_and_segments.py learners/mixture learners/test_symmetric.py "
+    "reproduction/test_textbook.py"
 )
 FULL = (
     "golden distributions models learners evaluation analysis lifecycle utils/test_threads.py "
