@@ -22,7 +22,7 @@ DOCTESTS = TESTS.parent / "src"
 # The golden values, every kind of component against enumeration, and one learner per family.
 SHORT = (
     "golden distributions/test_scaled.py distributions/test_spectral.py distributions/test_statistics.py "
-    "distributions/test_minors_and_segments.py learners/mixture learners/test_symmetric.py "
+    "distributions/test_minors_and_segments.py learners/test_fit_mixture.py learners/test_symmetric.py "
     "reproduction/test_textbook.py"
 )
 FULL = (
