@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dpplearn import Baskets, InputError
+from dpplearn import InputError
 from dpplearn.arrays import Bools, Floats, Ints
-from dpplearn.distributions.components import TopQuery
+from dpplearn.distributions.components import TopQuery, sets_of
 from helpers.oracle import index, membership, subsets
 
 N_DRAWS = 4000  # the control of `check_samples` shows that these are enough
@@ -57,13 +57,9 @@ class Case:
         np.testing.assert_array_equal(found == 0, expected == 0)
 
 
-def as_sets(lists: list[tuple[int, ...]], n: int) -> Baskets:
-    return Baskets.from_lists(lists, n_items=n)
-
-
 def probabilities(components: Any) -> Floats:
     """The table of components: P_c(Y) for all subsets, (m, 2^n)."""
-    found = components.log_prob(as_sets(subsets(components.n_items), components.n_items))
+    found = components.log_prob(sets_of(subsets(components.n_items), components.n_items))
     assert found.shape == (2**components.n_items, components.m)
     return np.exp(found.T)
 
@@ -96,20 +92,20 @@ def check_probabilities(case: Case) -> None:
     case.compare(probabilities(components), table)
     case.compare(np.exp(components.log_empty()), table[:, 0])
     case.compare(components.marginals(), table @ case.holds)
-    every, log_mass = as_sets(subsets(case.n), case.n), np.log(np.arange(1.0, len(table) + 1)) - 3
+    every, log_mass = sets_of(subsets(case.n), case.n), np.log(np.arange(1.0, len(table) + 1)) - 3
     case.compare(np.exp(components.log_prob(every, threads=1).T), table)
     case.compare(np.exp(components.log_mixture(log_mass, every)), np.exp(log_mass) @ table)
 
 
 def check_inclusion(case: Case) -> None:
-    found = case.components.log_inclusion(as_sets(subsets(case.n), case.n))
+    found = case.components.log_inclusion(sets_of(subsets(case.n), case.n))
     assert found.shape == (2**case.n, len(case.table))
     case.compare(np.exp(found.T), np.array([case.including(A) for A in subsets(case.n)]).T)
 
 
 def check_top(case: Case) -> None:
     """The best items of `top` are those of the highest `next`, best first, with the probabilities of inclusion."""
-    sets, log_mass, candidate = as_sets(subsets(case.n), case.n), np.zeros(len(case.table)), np.arange(case.n) != 1
+    sets, log_mass, candidate = sets_of(subsets(case.n), case.n), np.zeros(len(case.table)), np.arange(case.n) != 1
     (log_p, scale, x), (log_q, scale_q, y) = (case.components.next(of, log_mass, sets) for of in (False, True))
     for k in (0, 2, case.n):
         best = case.components.top(TopQuery(log_mass, sets, k, candidate, inclusion=True))
@@ -140,7 +136,7 @@ def _check_next(case: Case, inclusion: bool, alone: Floats, probability: Callabl
     some = np.random.default_rng(0).permutation(n)[: n // 2 + 1]
     for log_mass in (np.log(np.arange(1.0, m + 1)), -800.0 - np.arange(m)):
         for items in (None, np.tile(some, (2**n, 1)), np.vstack([np.roll([*some, -1], A) for A in range(2**n)])):
-            log_prob, scale, x = case.components.next(inclusion, log_mass, as_sets(every, n), items)
+            log_prob, scale, x = case.components.next(inclusion, log_mass, sets_of(every, n), items)
             width = n if items is None else items.shape[-1]
             assert (log_prob.shape, scale.shape, x.shape) == ((2**n, m), (2**n,), (2**n, width))
             case.compare(np.exp(log_prob), alone)

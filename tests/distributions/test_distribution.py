@@ -7,13 +7,14 @@ import pytest
 
 from distributions.contract import LEVEL, N_DRAWS, p_value
 from distributions.examples import EXAMPLES, N
-from dpplearn import Baskets, InputError
-from dpplearn.arrays import NO_ITEMS, Floats
+from dpplearn import InputError
+from dpplearn.arrays import Floats
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from helpers.oracle import index, membership, subsets
 
 SUBSETS, HOLDS = subsets(N), membership(N)  # (2^N, N)
-ALL, OF_THREE = (Baskets.from_lists(subsets(n), n_items=n) for n in (N, 3))
+ALL, OF_THREE = (sets_of(subsets(n), n) for n in (N, 3))
 
 every_example = pytest.mark.parametrize("name", EXAMPLES)
 SEED = 2  # of dense and low-rank examples with three components and an interaction each
@@ -120,26 +121,6 @@ def test_draws_have_the_probabilities_of_the_sets(name: str, k: int | None) -> N
         P, another = (np.where(of_size, each, 0) / each[of_size].sum() for each in (P, another))
     assert p_value(drawn, P) > LEVEL
     assert p_value(drawn, another) < LEVEL
-
-
-@every_example
-def test_greedy_takes_what_raises_the_probability_most_and_says_by_how_much(name: str) -> None:
-    found, P = example(name)
-    taken, gains, log_prob = found.greedy(4, np.array([2]))
-    assert taken[0] == 2
-    assert log_prob == pytest.approx(np.log(P[index(taken)]), rel=1e-9)
-    for size in range(1, 4):
-        now = P[index(taken[:size])]
-        ratio = {i: P[index([*taken[:size], i])] / now for i in set(range(N)) - set(taken[:size].tolist())}
-        assert gains[size] == pytest.approx(max(ratio.values()), rel=1e-9)
-        assert ratio[int(taken[size])] == pytest.approx(max(ratio.values()), rel=1e-9)
-    taken, gains, log_prob = found.greedy(None, NO_ITEMS)
-    path = [P[index(taken[:size])] for size in range(len(taken) + 1)]
-    assert log_prob == pytest.approx(np.log(path[-1]), rel=1e-9)
-    assert np.all(np.diff(path) > 0)
-    assert max((P[index([*taken, i])] for i in set(range(N)) - set(taken.tolist())), default=0) <= path[-1]
-    for size in range(0 if path[0] else 1, len(taken)):
-        assert gains[size] == pytest.approx(path[size + 1] / path[size], rel=1e-9)
 
 
 @pytest.mark.parametrize("k", [0, 6, True, 2.0, "2"])

@@ -1,4 +1,4 @@
-"""Greedy search under symmetric DPPs, compared with the same search over enumerated probabilities."""
+"""Greedy search, compared with the same search over enumerated probabilities."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pytest
 
+from distributions.examples import EXAMPLES, N
 from dpplearn import InputError
 from dpplearn.arrays import NO_ITEMS, Floats, Ints
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
-from helpers.spectra import Exact, every_spectrum, exact
+from helpers.spectra import SPECTRA, Exact, exact
 
 
 def greedy(dpp: SpectralDPP, k: int | None, include: tuple[int, ...] = ()) -> tuple[Ints, Floats, float]:
@@ -40,19 +42,24 @@ def enumerated(P: Floats, k: int | None, include: tuple[int, ...]) -> tuple[list
     return A, gains
 
 
-@every_spectrum
-def test_greedy_search_is_the_enumerated_one_also_with_certain_items(spectrum: str) -> None:
-    """Sets with fewer items than eigenvalues near 1 have few digits of their probability."""
-    truth = exact(spectrum)
-    digits = np.where(np.arange(6) < truth.n_near, 1e-2, 1e-9)
-    for include in ((), (3,), (5, 0), (2, 1, 4)):
-        if oracle.marginal(truth.P, include) == 0:
+@pytest.mark.parametrize("name", [*SPECTRA, *EXAMPLES])
+def test_greedy_search_is_the_enumerated_one(name: str) -> None:
+    """Under a spectrum, sets with fewer items than eigenvalues near 1 have few digits of their probability."""
+    if name in SPECTRA:
+        truth = exact(name)
+        distribution, P, n_near = SetDistribution.mixture([1.0], truth.kernel), truth.P, truth.n_near
+    else:
+        distribution = EXAMPLES[name](2)
+        P, n_near = np.exp(distribution.log_prob(sets_of(oracle.subsets(N), N))), 0
+    digits = np.where(np.arange(distribution.n_items) < n_near, 1e-2, 1e-9)
+    for include in ((), (3,), (4, 0), (2, 1, 4)):
+        if oracle.marginal(P, include) == 0:
             continue
-        for k in (None, *range(len(include), 7)):
-            items, gains, log_prob = greedy(truth.kernel, k, include)
-            expected, expected_gains = enumerated(truth.P, k, include)
+        for k in (None, *range(len(include), distribution.n_items + 1)):
+            items, gains, log_prob = distribution.greedy(k, np.array(include, np.int64))
+            expected, expected_gains = enumerated(P, k, include)
             assert items.tolist() == expected
-            assert math.exp(log_prob) == pytest.approx(truth.P[oracle.index(expected)], rel=1e-8, abs=0)
+            assert math.exp(log_prob) == pytest.approx(P[oracle.index(expected)], rel=1e-8, abs=0)
             np.testing.assert_array_equal(np.isnan(gains), np.isnan(expected_gains))
             known = ~np.isnan(gains)
             errors = np.abs(gains[known] / np.array(expected_gains)[known] - 1)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpplearn import Baskets
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.independent import IndependentItems
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
 from helpers.oracle import subsets
 
-ALL = Baskets.from_lists(subsets(4), n_items=4)
+ALL = sets_of(subsets(4), 4)
 
 
 @pytest.mark.parametrize("nonempty", [False, True])

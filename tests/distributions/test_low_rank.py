@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from distributions.contract import LEVEL, as_sets, p_value
+from distributions.contract import LEVEL, p_value
 from distributions.examples import N, dense
 from dpplearn import InputError
 from dpplearn.arrays import NO_ITEMS, Floats, Ints
@@ -85,7 +85,7 @@ def many_items(log_odds: float) -> SetDistribution:
 
 def table_of(distribution: SetDistribution, sizes: range) -> Floats:
     """P(Y | |Y| in sizes) of the subsets of the first five items."""
-    P = np.exp(distribution.log_prob(as_sets(subsets(N), distribution.n_items)))
+    P = np.exp(distribution.log_prob(sets_of(subsets(N), distribution.n_items)))
     P[~np.isin(membership(N).sum(axis=1), sizes)] = 0
     return np.asarray(P / P.sum())
 
@@ -149,7 +149,7 @@ def test_the_pruned_best_items_are_those_of_scoring_all(each: bool) -> None:
     n = 4000
     distribution = distribution_of(catalogue(n, each=each))
     sets = [[], [0], [3, 1000], [1, 7, 50, 200, 3999], list(range(0, 40, 2))]
-    baskets, candidate = as_sets([tuple(basket) for basket in sets], n), np.random.default_rng(0).random(n) < 0.3
+    baskets, candidate = sets_of(sets, n), np.random.default_rng(0).random(n) < 0.3
     score, probability = distribution.next_items(baskets)
     for k, among in ((1, None), (10, None), (10, candidate), (700, None), (700, candidate)):
         found = distribution.top_next(baskets, k, among)

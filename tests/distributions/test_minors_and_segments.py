@@ -12,14 +12,7 @@ from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense
 from dpplearn.distributions.minors import GENERAL, WORK_WORTH_A_THREAD, Share, over_threads
 from dpplearn.distributions.scaled import ScaledDPPs
-from dpplearn.distributions.statistics import (
-    INVERSE,
-    SEGMENT,
-    log_minors,
-    minor_sums,
-    normalisers,
-    segment_sums,
-)
+from dpplearn.distributions.statistics import INVERSE, SEGMENT, log_minors, minor_sums, normalisers, segment_sums
 
 RNG = np.random.default_rng(0)
 N = 12

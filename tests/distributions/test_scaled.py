@@ -9,10 +9,9 @@ import pytest
 
 from distributions.contract import CHECKS, Case
 from distributions.examples import N, dense, low_rank, without_interaction
-from dpplearn import Baskets
 from dpplearn.arrays import Floats
 from dpplearn.distributions.compiled import few_answers
-from dpplearn.distributions.components import TopQuery
+from dpplearn.distributions.components import TopQuery, sets_of
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense
 from dpplearn.distributions.scaled import ScaledDPPs
@@ -63,7 +62,7 @@ def test_contract(name: str, check: Callable[[Case], None]) -> None:
 @pytest.mark.parametrize("g", [1, 3])
 def test_the_best_items_without_compiled_loops_are_those_of_the_loops(g: int) -> None:
     """All pivots of I + X are at least 1 and entries are of order 1, so both have an error of at most 1e-12."""
-    sets = Baskets.from_lists(subsets(N), n_items=N)
+    sets = sets_of(subsets(N), N)
     query = TopQuery(np.log([0.2, 0.5, 0.3]), sets, 3, np.arange(N) != 1, inclusion=True)
     compiled = dense(3, g).top(query)
     with few_answers():
@@ -74,6 +73,6 @@ def test_the_best_items_without_compiled_loops_are_those_of_the_loops(g: int) ->
 
 def test_a_basket_whose_probability_underflows_has_next_items() -> None:
     components = ScaledDPPs.checked(np.array([[0.0, -1e4, 1.0]]), Dense.checked(np.zeros((1, 3, 3))))
-    found = SetDistribution.mixture([1.0], components).top_next(Baskets.from_lists([[1], [0], [0, 1, 2]], n_items=3), 2)
+    found = SetDistribution.mixture([1.0], components).top_next(sets_of([[1], [0], [0, 1, 2]], 3), 2)
     assert found.items.tolist() == [[2, 0], [2, -1], [-1, -1]]
     np.testing.assert_allclose(found.scores[0], np.exp([1.0, 0.0]), rtol=1e-12)

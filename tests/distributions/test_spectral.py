@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from distributions.contract import CHECKS, Case
-from dpplearn import Baskets
 from dpplearn.arrays import NO_ITEMS, Ints
+from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers.oracle import subsets
 from helpers.spectra import SPECTRA, Exact, Rational, eliminated, exact_table, floats, product, rotation, transposed
@@ -82,10 +82,6 @@ def test_contract(name: str, check: Callable[[Case], None]) -> None:
 EIGENVALUES = {"away from 1": [], "near 1": [1 - 1e-7, 1 - 1e-12], "at 1": [1.0, 1.0]}
 every_border = pytest.mark.parametrize("border", EIGENVALUES)
 NO_MASS = np.zeros(1)
-
-
-def sets_of(lists: Sequence[Ints], n_items: int) -> Baskets:
-    return Baskets.from_lists([each.tolist() for each in lists], n_items=n_items)
 
 
 def with_border(dpp: SpectralDPP, border: str) -> SpectralDPP:
@@ -197,7 +193,7 @@ def test_an_event_of_probability_1e_12_leaves_six_digits() -> None:
 def test_an_eigenvalue_near_one_next_to_large_odds_leaves_every_score() -> None:
     """P(A) is 1e-12 here and the odds of the others are 1e5, but it is not zero."""
     dpp = spectrum([0.3, 0.999, 1 - 2e-5, 1 - 1.5e-5, 1 - 1e-12, 1 - 1e-12]).components
-    log_p, _, x = dpp.next(False, NO_MASS, Baskets.from_lists(subsets(6), n_items=6))
+    log_p, _, x = dpp.next(False, NO_MASS, sets_of(subsets(6), 6))
     assert np.isfinite(log_p).all()
     assert np.count_nonzero(x, axis=1).tolist() == [6 - len(A) for A in subsets(6)]
 

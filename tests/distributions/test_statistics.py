@@ -12,17 +12,16 @@ import pytest
 
 from dpplearn import Baskets, InputError
 from dpplearn.arrays import EPSILON, Floats
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.distributions.statistics import (
-    log_likelihood,
-    mean_log_likelihood,
-    statistics,
-    sums_under_L,
-)
+from dpplearn.distributions.statistics import log_likelihood, mean_log_likelihood, statistics, sums_under_L
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.problem import gradient_in_K
 from golden.reference import elementary
 from helpers import oracle
+from helpers.parts import in_parts
+from helpers.problems import N_ITEMS, PROBLEMS, random_kernel, random_low_rank, random_mixture
 from helpers.spectra import Exact, eliminated, every_spectrum, exact, floats, minus_outside, rotation
 
 # A set with fewer items than eigenvalues near 1 has its probability from 1 − λ, of which rounding leaves few digits,
@@ -47,12 +46,8 @@ def logdet_of(L: Floats, baskets: Baskets, threads: int | None = None) -> float:
     return sums_under_L(L, baskets, threads, want_delta=False)[0]
 
 
-def log_prob(kernel: SpectralDPP, baskets: Baskets, threads: int | None = None) -> Floats:
-    return kernel.log_prob(baskets, threads)[:, 0]
-
-
-def log_determinants(kernel: SpectralDPP, baskets: Baskets) -> Floats:
-    return log_prob(kernel, baskets) - kernel.bordered.log_constant
+def log_prob(kernel: SpectralDPP, baskets: Baskets) -> Floats:
+    return kernel.log_prob(baskets)[:, 0]
 
 
 def random_baskets(n_items: int, sizes: list[int], each: int, seed: int = 0) -> Baskets:
@@ -217,7 +212,7 @@ def test_a_determinant_below_what_a_float_can_hold_keeps_its_logarithm(k: int) -
     np.testing.assert_allclose(stats.delta[:k, :k], inverse, rtol=0, atol=1e-12 * np.abs(inverse).max())
     alike = SpectralDPP.from_L(np.ones((40, 40)) + 1e-11 * np.eye(40))
     expected = (k - 1) * math.log(1e-11) + math.log(k)
-    assert log_determinants(alike, baskets)[0] == pytest.approx(expected, abs=1e-2)
+    assert log_prob(alike, baskets)[0] - alike.bordered.log_constant == pytest.approx(expected, abs=1e-2)
 
 
 def test_a_kernel_and_baskets_of_different_sizes_are_an_error() -> None:
@@ -275,6 +270,27 @@ def test_a_set_with_an_entry_that_cannot_be_is_impossible_and_the_others_are_not
         assert sums_under_L(L, silent)[0] == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
         assert logdet_of(L, silent) == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
         np.testing.assert_allclose(sums_under_L(L, silent)[1], delta, rtol=1e-14)
+
+
+def test_sums_over_parts_are_those_of_the_whole() -> None:
+    """Statistics with and without a border, and mean log-likelihoods under kernels of every kind."""
+    kernel = random_kernel(np.random.default_rng(0))
+    certain = SpectralDPP(np.append(kernel.eigenvalues[:-1], 1.0), kernel.eigenvectors)
+    nonempty, others = distribution_of(kernel, nonempty=True), (random_mixture(3), random_low_rank(3))
+    distributions = (nonempty, *map(distribution_of, others))
+
+    def sums(baskets: AnyBaskets) -> list[Any]:
+        means = [each.mean_log_likelihood(baskets) for each in distributions]
+        return [*vars(statistics(certain, baskets)).values(), mean_log_likelihood(certain, baskets), *means]
+
+    for problem in (baskets for baskets in PROBLEMS.values() if baskets.n_items == N_ITEMS):
+        for found, expected in zip(sums(in_parts(problem)), sums(problem), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    rank_one = SpectralDPP.from_factor(np.ones((N_ITEMS, 1)))
+    parts = in_parts(Baskets.from_lists([[0], [1], [2], [3], [0, 1]], n_items=N_ITEMS))
+    assert statistics(rank_one, parts).weight == 5
+    assert statistics(rank_one, parts).logdet == mean_log_likelihood(rank_one, parts) == -np.inf
+    assert sums_under_L(rank_one.L, parts)[0] == -np.inf
 
 
 def test_compiled_loops_may_be_loaded_by_several_threads_at_once() -> None:
