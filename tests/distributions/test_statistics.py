@@ -281,7 +281,8 @@ def test_sums_over_parts_are_those_of_the_whole() -> None:
 
     def sums(baskets: AnyBaskets) -> list[Any]:
         means = [each.mean_log_likelihood(baskets) for each in distributions]
-        return [*vars(statistics(certain, baskets)).values(), mean_log_likelihood(certain, baskets), *means]
+        stats = vars(statistics(certain, baskets)).values()
+        return [*stats, *sums_under_L(kernel.L, baskets), mean_log_likelihood(certain, baskets), *means]
 
     for problem in (baskets for baskets in PROBLEMS.values() if baskets.n_items == N_ITEMS):
         for found, expected in zip(sums(in_parts(problem)), sums(problem), strict=True):
