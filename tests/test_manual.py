@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,7 @@ import pytest
 
 import dpplearn
 from dpplearn import datasets, plots
-from helpers.manual import (
-    DOCS,
-    ROOT,
-    blocks,
-    calls,
-    copied,
-    run_call,
-    run_python,
-    served,
-    write_files,
-    write_raw_orders,
-)
+from helpers.manual import DOCS, ROOT, blocks, calls, run_call, run_python, served, write_files, write_raw_orders
 
 sys.path.insert(0, str(DOCS))
 
@@ -61,7 +51,7 @@ def test_the_code_of_a_page_runs_as_it_stands(
     page: Path, files: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, names = files[0], dict(files[1])
-    copied(folder, tmp_path)
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     if page.name == "pipeline.md":
         write_raw_orders(tmp_path)
     with contextlib.chdir(tmp_path), served(tmp_path / "served"):

@@ -9,21 +9,13 @@ import os
 import warnings
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 from dpplearn.cli import app
 
 
-class Done(NamedTuple):
-    """Of a command, as `subprocess.CompletedProcess` has it."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def run(*arguments: object, cwd: Path | None = None) -> Done:
+def run(*arguments: object, cwd: Path | None = None) -> CompletedProcess[str]:
     """On a screen of 80 columns, with the warnings of a program and not those of tests."""
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -36,7 +28,7 @@ def run(*arguments: object, cwd: Path | None = None) -> Done:
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("default", UserWarning)
         code = app.run(list(map(str, arguments)))
-    return Done(code, out.getvalue(), err.getvalue())
+    return CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def parsed(text: str) -> Any:
@@ -48,13 +40,13 @@ def parsed(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def answer_of(done: Done | CompletedProcess[str]) -> Any:
+def answer_of(done: CompletedProcess[str]) -> Any:
     """What it wrote as JSON, without a complaint."""
     assert (done.returncode, done.stderr) == (0, "")
     return parsed(done.stdout)
 
 
-def table_of(done: Done | CompletedProcess[str]) -> str:
+def table_of(done: CompletedProcess[str]) -> str:
     """What it wrote for a screen of 80 columns, without a complaint."""
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 80

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import shlex
-import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -102,10 +101,6 @@ def served(shelf: Path) -> Iterator[None]:
 
         with patch("urllib.request.urlopen", answer):
             yield
-
-
-def copied(files: Path, folder: Path) -> None:
-    shutil.copytree(files, folder, dirs_exist_ok=True)
 
 
 def run_python(block: Block, page: Path, names: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,17 +10,19 @@ import pytest
 import dpplearn as dl
 from dpplearn.models.mixture import Mixture
 from helpers.command import run
+from helpers.order_files import write_csv
+
+
+def write_orders(path: Path, baskets: Iterable[Iterable[object]]) -> Path:
+    rows = [(number, item) for number, basket in enumerate(baskets) for item in basket]
+    return write_csv(path, ["basket", "item"], rows)
 
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data, and a DPP and a mixture that the program learned from them."""
     folder = tmp_path_factory.mktemp("shop")
-    with open(folder / "orders.csv", "w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["basket", "item"])
-        for number, basket in enumerate(dl.datasets.make_registries("safety", 400, rng=0)):
-            rows.writerows((number, item) for item in basket)
+    write_orders(folder / "orders.csv", dl.datasets.make_registries("safety", 400, rng=0))
     for name, options in (("model", ["--model", "dpp", "--may-be-empty"]), ("mixture", [])):
         call = ("fit", folder / "orders.csv", "-o", folder / f"{name}.safetensors", "--seed", 5, "--json", *options)
         done = run(*call)
@@ -34,11 +36,7 @@ def few_orders(shop: Path) -> Path:
     """Orders of the largest kind of items, for tests in which it does not matter how well the program learns."""
     chosen = max(dl.datasets.items_by_kind("safety"), key=len)
     lists = [[item for item in basket if item in chosen] for basket in dl.read_baskets(shop / "orders.csv")]
-    with open(shop / "few.csv", "w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["basket", "item"])
-        rows.writerows((number, item) for number, basket in enumerate(lists) for item in basket)
-    return shop / "few.csv"
+    return write_orders(shop / "few.csv", lists)
 
 
 @pytest.fixture(scope="session")
