@@ -44,15 +44,6 @@ def test_the_table_of_sizes_is_exact(lam: list[float]) -> None:
     np.testing.assert_allclose(sizes, expected[-1], rtol=1e-13, atol=1e-12)
 
 
-def test_sizes_of_2000_items_are_exact() -> None:
-    for p in (0.125, 2.0**-40, 1 - 2.0**-40):
-        q, some = 1 - Fraction(p), [0, 1, 50, 199, 200]
-        binomial = [log_of(math.comb(2000, k) * Fraction(p) ** k * q ** (2000 - k)) for k in some]
-        table = log_size_table(np.full(2000, p), 200)
-        assert not np.isnan(table).any()
-        np.testing.assert_allclose(table[-1, some], binomial, rtol=1e-12, atol=1e-9)
-
-
 @pytest.mark.parametrize("lam", [MIXED, UNEVEN, [0.5] * 8], ids=["mixed", "uneven", "equal"])
 def test_eigenvectors_are_chosen_with_the_enumerated_probability_given_the_size(lam: list[float]) -> None:
     exactly = [

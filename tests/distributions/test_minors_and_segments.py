@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 
 from dpplearn import Baskets, InputError
 from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.independent import independent
 from dpplearn.distributions.interaction import Dense
 from dpplearn.distributions.minors import GENERAL, WORK_WORTH_A_THREAD, Share, over_threads
 from dpplearn.distributions.scaled import ScaledDPPs
-from dpplearn.distributions.statistics import INVERSE, SEGMENT, log_minors, minor_sums, normalisers, segment_sums
+from dpplearn.distributions.statistics import (
+    INVERSE,
+    SEGMENT,
+    log_minors,
+    minor_sums,
+    normalisers,
+    segment_sums,
+    statistics,
+)
 
 RNG = np.random.default_rng(0)
 N = 12
@@ -78,8 +88,10 @@ def test_malformed_components_and_weights_are_refused_with_the_offending_value()
             SetDistribution.mixture(weights, components)
     with pytest.raises(InputError, match=r"1\.5"):
         SetDistribution.mixture([0.5, 0.5], components, p_empty=1.5)
-    with pytest.raises(InputError, match=r"\b12\b.*\b2\b"):
-        SetDistribution.mixture([0.5, 0.5], components).log_prob(Baskets.from_lists([[0, 1]]))
+    two_items = Baskets.from_lists([[0, 1]])  # compiled loops check no bounds
+    for query in (SetDistribution.mixture([0.5, 0.5], components).log_prob, partial(statistics, independent(BASKETS))):
+        with pytest.raises(InputError, match=r"\b12\b.*\b2\b"):
+            query(two_items)
 
 
 @pytest.mark.parametrize(("n_items", "segments", "threads"), [(1, 4, 1), (3, 4, 1), (4, 1, 1), (9, 4, 1), (N, 5000, 3)])

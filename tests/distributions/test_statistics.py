@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn import Baskets, InputError
+from dpplearn import Baskets
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.spectral import SpectralDPP
@@ -213,13 +213,6 @@ def test_a_determinant_below_what_a_float_can_hold_keeps_its_logarithm(k: int) -
     alike = SpectralDPP.from_L(np.ones((40, 40)) + 1e-11 * np.eye(40))
     expected = (k - 1) * math.log(1e-11) + math.log(k)
     assert log_prob(alike, baskets)[0] - alike.bordered.log_constant == pytest.approx(expected, abs=1e-2)
-
-
-def test_a_kernel_and_baskets_of_different_sizes_are_an_error() -> None:
-    """The compiled loops check no bounds, so this would read what is not theirs."""
-    baskets = Baskets.from_lists([[0], [5]])
-    with pytest.raises(InputError, match=r"\b2\b.*\b6\b"):
-        statistics(SpectralDPP.from_K(np.eye(2) / 2), baskets)
 
 
 def definite_L(n_items: int, seed: int = 0) -> Floats:
