@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Bools, Floats, Ints, Items
+from dpplearn.distributions.components import MAX_NUMBERS
 from dpplearn.errors import InputError
 from dpplearn.utils.memory import NUMBER, check_memory
 from dpplearn.utils.text import count
@@ -27,7 +28,6 @@ SMALL_PIVOT = 1e-6  # smaller pivots of a minor are taken from the factor; large
 ROUNDING = 1e-9  # relative error allowed in symmetry and in the bounds 0 and 1 of eigenvalues
 COARSEST = 0.01  # the largest such error, for types with few digits
 MATRICES = 9  # of the size of a kernel at the peak of `checked_eigh`, by its resident memory at N = 2500
-BATCH_NUMBERS = 1_000_000  # numbers that a query over many sets holds at a time
 
 
 def doubtful_pivot(n_items: int, k: Any) -> Any:
@@ -52,7 +52,7 @@ def log_gram(F: Floats, sets: Items | Ints) -> Floats:
     if k > r:
         values[:] = -np.inf
     elif k:
-        size = max(BATCH_NUMBERS // (k * r), 1)
+        size = max(MAX_NUMBERS // (k * r), 1)
         for start in range(0, len(sets), size):
             rows = F[sets[start : start + size]]
             length = np.sqrt((rows**2).sum(axis=2, keepdims=True))

@@ -33,7 +33,7 @@ from dpplearn.distributions.components import (
     sets_of,
     softmax,
 )
-from dpplearn.distributions.minors import check_items
+from dpplearn.distributions.minors import check_items, weighted_sum
 from dpplearn.distributions.ranking import chosen, highest
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
@@ -487,8 +487,7 @@ def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int, mos
 
 
 def _sum_of_logs(distribution: SetDistribution, baskets: Baskets, threads: int | None) -> float:
-    weights = baskets.weights
-    return float(distribution.log_prob(baskets, threads)[weights > 0] @ weights[weights > 0])
+    return weighted_sum(baskets.weights, distribution.log_prob(baskets, threads))
 
 
 def _ratio(log_x: Floats, log_total: Floats) -> Floats:

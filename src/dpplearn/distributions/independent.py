@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.distributions.minors import weighted_sum
 from dpplearn.distributions.sampling import log_size_table
 from dpplearn.distributions.spectral import SpectralDPP
 
@@ -55,8 +56,7 @@ class IndependentItems:
 
     def mean_log_likelihood(self, baskets: Baskets) -> float:
         """Return the weighted mean of log P(Y)."""
-        counted = baskets.weights > 0  # 0 times −inf is not 0
-        return float(self.log_prob(baskets)[counted] @ baskets.weights[counted] / baskets.total_weight)
+        return weighted_sum(baskets.weights, self.log_prob(baskets)) / baskets.total_weight
 
     def mean_under(self, frequencies: Floats) -> float:
         """Return the mean of log P(Y) over baskets in which the items have these frequencies."""

@@ -270,6 +270,3 @@ def _probability_of_none(S: Floats, core: Floats) -> float:
 def _given(core: Floats, B: Floats, K: Floats) -> Floats:
     """Return Ω' given the decisions on items with rows B: K is B Ω' Bᵀ, less 1 on the diagonal of items not in S."""
     return np.asarray(core - core @ B.T @ np.linalg.solve(K, B @ core))
-
-
-Sampler = DenseSampler | LowRankSampler

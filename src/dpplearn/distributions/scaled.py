@@ -340,7 +340,7 @@ class ScaledDPPs(Components):
         """The samplers made so far, which take longer to make than to use."""
         return {}
 
-    def _sampler(self, c: int, k: int | None) -> sampling.Sampler:
+    def _sampler(self, c: int, k: int | None) -> sampling.DenseSampler | sampling.LowRankSampler:
         """Return a sampler of one component, tilted to mean size k, which changes nothing given |Y| = k."""
         low_rank = self._large
         if low_rank is None:

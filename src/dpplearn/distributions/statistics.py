@@ -93,19 +93,14 @@ def _statistics(kernel: SpectralDPP, want_delta: bool, baskets: Baskets, threads
     minors = kernel.bordered
     sums = symmetric_sums(minors, kernel.size_range, baskets, threads, want_delta=want_delta)
     logdet, delta = sums.logdet(), sums.delta
-    if logdet == -np.inf and (want_delta or _possible_sizes(kernel, baskets)):
+    # In line searches, many kernels make the sizes of some baskets impossible.
+    if logdet == -np.inf and (want_delta or np.isin(baskets.sizes[baskets.weights > 0], kernel.size_range).all()):
         by_minors = sums.each()  # sets in doubt are computed from the factor of the kernel
         values = kernel.log_prob_by_minors(by_minors, baskets) - minors.log_constant
         logdet = weighted_sum(baskets.weights, values)
         if want_delta:
             _add_inverses(kernel, baskets, np.flatnonzero(np.isneginf(by_minors) & np.isfinite(values)), delta)
     return Statistics(baskets.total_weight, logdet, delta)
-
-
-def _possible_sizes(kernel: SpectralDPP, baskets: Baskets) -> bool:
-    """Return whether the sizes of all baskets are possible; line searches often meet kernels under which some are
-    not."""
-    return bool(np.isin(baskets.sizes[baskets.weights > 0], kernel.size_range).all())
 
 
 def _add_inverses(kernel: SpectralDPP, baskets: Baskets, rows: Ints, delta: Floats) -> None:
