@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy.stats import chisquare
 
 from dpplearn import InputError
@@ -276,16 +275,6 @@ def check_samples(case: Case) -> None:
             perturbed = P * np.exp(np.random.default_rng(1).standard_normal(len(P)))
             if np.sort(P)[-2] > 0.05:  # otherwise a table of almost one set, which hardly changes
                 assert p_value(drawn, perturbed / perturbed.sum()) < LEVEL
-
-
-def check_no_nonempty_set(case: Case) -> None:
-    """Where only the empty set is possible, a nonempty one cannot be drawn, and asking ends in an error."""
-    g = np.full(case.n, -np.inf)
-    evidence, nothing = case.components.tilt(g)
-    if np.all(np.isfinite(evidence)):
-        assert nothing.sample(np.zeros(2, np.int64), np.random.default_rng(0))[0].tolist() == []
-        with pytest.raises(InputError):
-            nothing.sample(np.zeros(2, np.int64), np.random.default_rng(0), nonempty=True)
 
 
 def check_stored(case: Case) -> None:

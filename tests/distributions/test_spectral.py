@@ -16,7 +16,7 @@ from dpplearn.arrays import NO_ITEMS, Ints
 from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers.oracle import subsets
-from helpers.spectra import SPECTRA, Exact, Rational, eliminated, exact_table, floats, product, rotation, transposed
+from helpers.spectra import SPECTRA, Exact, eliminated, exact_table, floats, product, rotation, transposed
 
 ONE = Fraction(1)
 
@@ -32,20 +32,15 @@ def diagonal(p: Sequence[float]) -> Case:
     return Case(SpectralDPP.from_K(np.diag(p)), exact_table(K)[None])
 
 
-def from_rows(B: Rational, rtol: float) -> Case:
-    """L = B Bᵀ, from its factor."""
-    L = product(B, transposed(B))
-    n = len(L)
-    inverse = eliminated([[L[i][j] + (i == j) for j in range(n)] for i in range(n)])[1]
-    return Case(SpectralDPP.from_factor(floats(B)), exact_table(product(L, inverse))[None], rtol, atol=1e-13)
-
-
 def near_duplicates(apart: Fraction) -> Case:
-    """The last two items are the first two, or have rows at this distance from them."""
+    """L = B Bᵀ, from its factor. The last two items are the first two, or have rows at this distance from them."""
     B = [[Fraction(int(x), 4) for x in row] for row in np.random.default_rng(1).integers(-4, 5, (5, 6))]
     for item in (3, 4):
         B[item] = [x + apart * (column == item) for column, x in enumerate(B[item - 3])]
-    return from_rows(B, 1e-6 if apart else 1e-9)
+    L = product(B, transposed(B))
+    inverse = eliminated([[x + (i == j) for j, x in enumerate(row)] for i, row in enumerate(L)])[1]
+    table, rtol = exact_table(product(L, inverse))[None], 1e-6 if apart else 1e-9
+    return Case(SpectralDPP.from_factor(floats(B)), table, rtol, atol=1e-13)
 
 
 def certain_and_independent() -> Case:

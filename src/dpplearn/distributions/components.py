@@ -159,7 +159,10 @@ class Components(Protocol):
     def sample(
         self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None
     ) -> list[Ints]:
-        """Draw one set, ascending, from each of the components `which`: of k items, or nonempty ones."""
+        """Draw one set, ascending, from each of the components `which`: of k > 0 items, or nonempty ones.
+
+        These components must have such sets.
+        """
 
     def similarity(self, weights: Floats, items: Ints) -> tuple[Floats, Similarity]:
         """Return the weights of interactions, given those of components, and interactions among candidates."""

@@ -359,13 +359,10 @@ class ScaledDPPs(Components):
     def sample(
         self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None
     ) -> list[Ints]:
-        needed = np.unique(which)
-        if k in (0, self.n_items) and np.isfinite(self.log_odds[needed]).all():
+        if k == self.n_items:  # the components `which` have sets of this size
             return [np.arange(k) for _ in which]
-        if nonempty and not np.all(self.log_Z[needed] > 0):
-            raise InputError("under this model every set is empty, so there is no nonempty set to draw")
         with one_blas_thread():
-            samplers = {c: self._sampler(c, k) for c in needed.tolist()}
+            samplers = {c: self._sampler(c, k) for c in np.unique(which).tolist()}
 
             def some(rows: slice, stream: Generator) -> list[Ints]:
                 return [samplers[c].draw(stream, k, nonempty) for c in which[rows].tolist()]

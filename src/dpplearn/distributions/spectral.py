@@ -447,8 +447,6 @@ class SpectralDPP(Components):
         if k is not None:
             draw_eigenvectors = partial(sampling.choose_k, sampling.inclusion_table(self.eigenvalues, k))
         elif nonempty:
-            if not self.rank:
-                raise InputError("under this model every set is empty, so there is no nonempty set to draw")
             draw_eigenvectors = partial(sampling.choose_at_least_one, self.eigenvalues)
         else:
             draw_eigenvectors = partial(sampling.choose, self.eigenvalues)

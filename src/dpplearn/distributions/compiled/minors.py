@@ -156,10 +156,8 @@ class Program:
         self.known = isinstance(k, int)
         # odd, so that a column does not crowd into few cache sets
         self.pitch = k if self.known else builder.or_(k, INT(1))
-        self.inverses, self.row = (k, k + 1) if self.known else (k, self.plus(k, 1))
-        self.work = arguments.work
-        if self.known:
-            self.work = on_stack(builder, ir.ArrayType(VECTOR, k * (k + 2)))
+        self.inverses, self.row = k, self.plus(k, 1)
+        self.work = on_stack(builder, ir.ArrayType(VECTOR, k * (k + 2))) if self.known else arguments.work
 
     def plus(self, i: Any, number: int) -> Any:
         return i + number if isinstance(i, int) else self.builder.add(i, INT(number))
