@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import dpplearn as dl
 from benchmarks.learners.problems import source
 from dpplearn.utils.progress import shown_progress
-from reproduction.run import run_over_processes
+from reproduction.run import add_row, read_rows, run_over_processes
 
 FOLDER = Path(__file__).parent / "results"
 
@@ -28,23 +26,13 @@ def all_rows(
     """
     path = FOLDER / f"{name}-{source().kind}-{dl.__version__}.jsonl"
     path.parent.mkdir(exist_ok=True)
-    rows = finished_rows(path)
+    rows: dict[Any, Row] = {tuple(job): row for job, row in read_rows(path)}
     todo = [job for job in jobs if job not in rows]
     runs = run_over_processes(todo, run) if in_processes else ((job, run(job)) for job in todo)
-    with open(path, "a", encoding="utf-8") as file, shown_progress() as progress:
+    with shown_progress() as progress:
         bar = progress.bar("runs", len(jobs), len(jobs) - len(todo))
         for job, row in runs:
             rows[job] = row
-            file.write("\n" + json.dumps([job, row]))  # a new line first: an interrupted line costs only itself
-            file.flush()
+            add_row(path, [job, row])
             bar.advance(text=", ".join(map(str, job)))
     return {job: rows[job] for job in jobs}
-
-
-def finished_rows(path: Path) -> dict[Any, Row]:
-    rows = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        with suppress(ValueError):  # an empty or interrupted line
-            job, row = json.loads(line)
-            rows[tuple(job)] = row
-    return rows

@@ -73,7 +73,7 @@ def report(source: Source, results: Results, output: Path) -> None:
     figures = write_figures(results, output)
     print(f"All {len(tables)} tables: {output / 'tables.md'}")
     print(f"Figures: {', '.join(path.name for path in figures)}")
-    print("Results: one Parquet file per experiment, with one row per trial")
+    print("Results: one file of JSON lines per experiment, with one row per trial")
 
 
 if __name__ == "__main__":

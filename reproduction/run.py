@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeVar
-
-import duckdb
+from typing import Any, TypeVar
 
 from dpplearn import InputError, InputWarning, fit_dpp
 from dpplearn.utils.parallel import Failure, run_with_retries
@@ -17,8 +16,6 @@ from dpplearn.utils.progress import shown_progress
 from dpplearn.utils.threads import one_blas_thread
 from reproduction.data import Source
 from reproduction.experiments import EXPERIMENTS, Row, Scale, Trial, plan
-
-SQL_TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR", list: "VARCHAR[]"}
 
 Results = dict[str, list[Row]]  # rows by experiment
 Job = TypeVar("Job")
@@ -34,7 +31,7 @@ def reproduce(
 ) -> Results:
     """Run the trials that `output` does not contain yet and return the rows of all planned trials, in their order.
 
-    Each experiment has one Parquet file with a row per trial. The file is rewritten after every trial.
+    Each experiment has one file of JSON lines, with a row per trial.
 
     Raises
     ------
@@ -59,10 +56,9 @@ def reproduce(
         bar = progress.bar("trials", len(trials), len(trials) - len(todo))
         for trial, row in run_over_processes(todo, partial(run_trial, source), processes):
             rows[trial] = row
-            write_rows(output / f"{trial.experiment}.parquet", of_experiment(trial.experiment, rows))
+            add_row(output / f"{trial.experiment}.jsonl", row)
             bar.advance()
-    planned = {trial: rows[trial] for trial in trials}
-    return {experiment: of_experiment(experiment, planned) for experiment in EXPERIMENTS}
+    return {experiment: [rows[each] for each in trials if each.experiment == experiment] for experiment in EXPERIMENTS}
 
 
 def run_over_processes(
@@ -73,10 +69,6 @@ def run_over_processes(
         if isinstance(result, Failure):
             raise InputError(f"job {job!r} failed: {result.reason}; run the same command again to continue")
         yield job, result
-
-
-def of_experiment(experiment: str, rows: Mapping[Trial, Row]) -> list[Row]:
-    return [row for trial, row in rows.items() if trial.experiment == experiment]
 
 
 def run_trial(source: Source, trial: Trial) -> Row:
@@ -98,26 +90,19 @@ def warm_up() -> None:
 
 def read_results(folder: Path) -> Results:
     """Return the rows of every experiment."""
-    return {experiment: read_rows(folder / f"{experiment}.parquet") for experiment in EXPERIMENTS}
+    return {experiment: read_rows(folder / f"{experiment}.jsonl") for experiment in EXPERIMENTS}
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a Parquet file, or none if there is no file."""
-    if not path.exists():
-        return []
-    with duckdb.connect() as connection:
-        cursor = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+def read_rows(path: Path) -> list[Any]:
+    """Return the rows of a file, or none if there is no file."""
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        with suppress(ValueError):  # an empty or interrupted line
+            rows.append(json.loads(line))
+    return rows
 
 
-def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write the rows, which have the same columns, to a Parquet file; an interruption leaves the old file."""
-    temporary = path.with_suffix(".tmp")
-    columns = ", ".join(f'"{name}" {SQL_TYPES[type(value)]}' for name, value in rows[0].items())
-    placeholders = ", ".join("?" * len(rows[0]))
-    with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE results ({columns})")
-        connection.executemany(f"INSERT INTO results VALUES ({placeholders})", [list(row.values()) for row in rows])
-        connection.table("results").write_parquet(str(temporary))
-    os.replace(temporary, path)
+def add_row(path: Path, row: Any) -> None:
+    """Add a row to a file of JSON lines."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("\n" + json.dumps(row))  # a new line first: an interrupted line costs only itself

@@ -15,7 +15,7 @@ from reproduction.__main__ import main
 from reproduction.data import PAPER, Source
 from reproduction.experiments import EXPERIMENTS, Row, Scale, Trial
 from reproduction.figures import write_figures
-from reproduction.run import Results, read_results, read_rows, reproduce, run_over_processes, write_rows
+from reproduction.run import Results, add_row, read_results, read_rows, reproduce, run_over_processes
 from reproduction.tables import all_tables, gain, quartiles
 
 SMALL = Scale(trials=2, small_tol=1, textbook=1, textbook_2N=1)
@@ -79,11 +79,13 @@ def test_a_failed_trial_is_named() -> None:
         list(run_over_processes([-7], math.sqrt, 1))
 
 
-def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
-    rows = [{"name": "a'b", "n": 3, "x": -math.inf, "set": ["crib", "cot"]}, {"name": "c", "n": 4, "x": 0.1, "set": []}]
-    write_rows(tmp_path / "rows.parquet", rows)
-    assert read_rows(tmp_path / "rows.parquet") == rows
-    assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
+def test_rows_are_read_as_they_were_written_without_an_interrupted_one(tmp_path: Path) -> None:
+    rows = [{"n": 3, "x": -math.inf, "set": ["crib", "cot"]}, {"n": 4, "x": 0.1, "set": []}]
+    add_row(tmp_path / "rows", rows[0])
+    with open(tmp_path / "rows", "a") as file:
+        file.write('\n{"n": 4, "x"')  # an interruption
+    add_row(tmp_path / "rows", rows[1])
+    assert read_rows(tmp_path / "rows") == rows
 
 
 def comparison(category: str, trial: int, em: float, ka: float) -> Row:
@@ -122,7 +124,7 @@ def test_a_small_run_on_generated_registries_writes_tables_and_figures(
     assert "| safety " in (tmp_path / "out" / "tables.md").read_text()
     for name in ("wishart", "moments", "moments_2N"):
         assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    (row,) = read_rows(tmp_path / "out" / "wishart.parquet")
+    (row,) = read_rows(tmp_path / "out" / "wishart.jsonl")
     assert (row["category"], row["data"]) == ("safety", "generated")
     assert main(command, quick, ["safety"]) == 0
     assert capsys.readouterr().out == first.out
