@@ -220,9 +220,8 @@ def catalogue_items(served: ServedModel, asked: schemas.AskItems, budget: Budget
 
 def entry(served: ServedModel) -> dict[str, Any]:
     """Return the fields of a model in a list."""
-    kind = "mixture" if isinstance(served.model, Mixture) else "dpp"
     names = {"name": served.name, "title": served.entry.name, "version": served.version}
-    return {**names, "kind": kind, "n_items": len(served.model.items)}
+    return {**names, "kind": served.model.kind, "n_items": len(served.model.items)}
 
 
 def all_models(store: ServedStore, asked: object, budget: Budget) -> Plan:
