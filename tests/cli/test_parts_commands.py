@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,4 @@ def test_ctrl_c_saves_the_model_and_ends_the_workers(files: str, tmp_path: Path)
         assert str(model) in shown
         assert "Traceback" not in shown
         assert dl.load(model).learned.learner == "em"
-        deadline = time.monotonic() + 10
-        while processes_of(process.pid) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert processes_of(process.pid) == []
+        assert program.within(10, lambda: not processes_of(process.pid))

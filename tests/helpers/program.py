@@ -60,6 +60,14 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def within(seconds: float, what: Callable[[], bool]) -> bool:
+    """Wait until a condition holds, and return whether it did in time."""
+    deadline = time.monotonic() + seconds
+    while not (found := what()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
+
+
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     """Wait until a condition holds; fail if the process ends first or patience does."""
     deadline = time.monotonic() + PATIENCE

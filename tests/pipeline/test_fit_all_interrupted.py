@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from inspect import signature
@@ -52,9 +51,7 @@ def kill(process: subprocess.Popen[str]) -> bool:
     workers = children(process.pid) if HAS_PROC else []
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    deadline = time.monotonic() + 60
-    while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    program.within(60, lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
     return process.returncode == -signal.SIGKILL
 
 

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,9 @@ from dpplearn.utils.cluster import run_over_cluster
 from dpplearn.utils.parallel import Failure
 from helpers.parts import write_parts
 from helpers.problems import sampled
-from helpers.program import is_running
+from helpers.program import is_running, within
 
 pytestmark = pytest.mark.slow
-MIXTURE = {"segments": 2, "rng": 0, "max_iter": 130, "tol": 0.0}
 EM = {"learner": "em", "rng": 0, "max_iter": 15, "tol": 0.0}
 
 
@@ -51,15 +49,6 @@ def client_of(parts: Parts) -> Any:
     return parts.cluster.client
 
 
-def workers_of(parts: Parts) -> list[int]:
-    """The processes, once both are there."""
-    client = client_of(parts)
-    assert within(60, lambda: len(client.nthreads()) == 2)
-    nannies = client.cluster.workers.values()  # to kill a worker before Dask knows that it has started is another story
-    assert within(30, lambda: all(each.process and each.process.status.name == "running" for each in nannies))
-    return sorted(client.run(os.getpid).values())
-
-
 def address_of(parts: Parts) -> str:
     return str(client_of(parts).scheduler.address)
 
@@ -69,17 +58,6 @@ def begin(program: str, *options: object, path: Path | None = None) -> subproces
     command = [sys.executable, "-m", f"distributed.cli.{program}", *map(str, options), "--dashboard-address", ":0"]
     paths = os.pathsep.join([*([str(path)] if path else []), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL)
-
-
-def within(seconds: float, what: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + seconds
-    while not what() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return what()
-
-
-def fit(parts: Parts, **options: Any) -> dl.FitResult:
-    return (dl.fit_dpp if "learner" in options else dl.fit)(parts, **options)
 
 
 def same(one: dl.FitResult, other: dl.FitResult) -> None:
@@ -92,13 +70,18 @@ def same(one: dl.FitResult, other: dl.FitResult) -> None:
 
 
 def test_workers_learn_what_this_process_learns(there: Parts, here: Parts) -> None:
-    for options in ({"learner": "em", "max_iter": 3, "shrinkage": 0.1, "validation": 0.2, "rng": 0}, MIXTURE):
-        same(fit(there, **options), fit(here, **options))
+    options = {"learner": "em", "max_iter": 3, "shrinkage": 0.1, "validation": 0.2, "rng": 0}
+    same(dl.fit_dpp(there, **options), dl.fit_dpp(here, **options))
+    options = {"segments": 2, "rng": 0, "max_iter": 130, "tol": 0.0}
+    same(dl.fit(there, **options), dl.fit(here, **options))
 
 
 def test_a_fit_survives_a_killed_worker_unchanged(there: Parts, here: Parts) -> None:
     """The worker is killed a moment after the third iteration began."""
-    process = workers_of(there)[0]
+    client = client_of(there)
+    nannies = client.cluster.workers.values()  # to kill a worker before Dask knows that it has started is another story
+    assert within(30, lambda: all(each.process and each.process.status.name == "running" for each in nannies))
+    process = min(client.run(os.getpid).values())
     killer = threading.Timer(0.02, os.kill, (process, signal.SIGKILL))
     found_dead = []
 
@@ -107,9 +90,9 @@ def test_a_fit_survives_a_killed_worker_unchanged(there: Parts, here: Parts) -> 
             killer.start()
         found_dead.append(not is_running(process))
 
-    result = fit(there, **EM, callback=callback)
+    result = dl.fit_dpp(there, **EM, callback=callback)
     assert found_dead[-1], "the fit was over before the worker was"
-    same(result, fit(here, **EM))
+    same(result, dl.fit_dpp(here, **EM))
 
 
 def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(
@@ -117,7 +100,7 @@ def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(
 ) -> None:
     with read_parts(files, cluster=address_of(there)) as parts:
         np.testing.assert_array_equal(parts.pair_weights, here.pair_weights)
-    assert len(workers_of(there)) == 2
+    assert within(60, lambda: len(client_of(there).nthreads()) == 2)
     (tmp_path / "a.csv").write_text("place,item\n1,bib\n")
     with pytest.raises(InputError, match="basket"):  # an error of a worker is raised here
         read_parts(tmp_path / "a.csv", cluster=address_of(there))
@@ -163,11 +146,11 @@ def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(
             monkeypatch.setattr("dpplearn.utils.cluster.PATIENCE", 0.2)
             monkeypatch.setattr("dpplearn.utils.cluster.WITHOUT_WORKERS", 0.5)
             with pytest.raises(InputError, match=r"0\.5"):
-                fit(parts, **EM)
+                dl.fit_dpp(parts, **EM)
             monkeypatch.setattr("dpplearn.utils.cluster.WITHOUT_WORKERS", 600.0)
             threading.Timer(0.5, scheduler.kill).start()
             with pytest.raises(InputError):
-                fit(parts, **EM)
+                dl.fit_dpp(parts, **EM)
     finally:
         for process in (scheduler, worker):
             process.kill()

@@ -14,17 +14,11 @@ import pytest
 
 from dpplearn.errors import InputError
 from dpplearn.utils.parallel import Failure, run_with_retries
-from helpers.program import is_running
+from helpers.program import is_running, within
 
 pytestmark = pytest.mark.slow
 PATIENCE = 60  # seconds
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
-
-
-def wait_for(file: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not file.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def pid_then_sleep(folder: Path, job: str) -> None:
@@ -35,11 +29,11 @@ def pid_then_sleep(folder: Path, job: str) -> None:
         time.sleep(1000)
 
 
-def assert_all_end(pids: list[int]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while any(map(is_running, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_running, pids))
+def pids_of(folder: Path) -> list[int]:
+    """Return the processes of both jobs, once they run."""
+    files = [folder / name for name in ("a", "b")]
+    assert within(PATIENCE, lambda: all(file.exists() for file in files))
+    return [int(file.read_text()) for file in files]
 
 
 PARENT = """
@@ -68,12 +62,10 @@ if "WORKERS" in os.environ and "popen_loky" in str(sys.orig_argv):
 def test_leaving_the_loop_ends_the_workers(tmp_path: Path) -> None:
     results = run_with_retries(["", "a", "b"], partial(pid_then_sleep, tmp_path), 3)
     assert next(results) == ("", None)
-    for name in ("a", "b"):
-        wait_for(tmp_path / name)
-    pids = [int((tmp_path / name).read_text()) for name in ("a", "b")]
+    pids = pids_of(tmp_path)
     assert all(map(is_running, pids))
     results.close()
-    assert_all_end(pids)
+    assert within(PATIENCE, lambda: not any(map(is_running, pids)))
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no groups of processes")
@@ -90,7 +82,7 @@ def test_ctrl_c_while_workers_start_is_handled_by_the_parent_alone(tmp_path: Pat
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as parent:
-        wait_for(tmp_path / "starting")
+        assert within(PATIENCE, (tmp_path / "starting").exists)
         os.killpg(parent.pid, signal.SIGINT)
         assert parent.communicate(timeout=PATIENCE) == ("interrupted\n", "")
 
@@ -112,24 +104,14 @@ def count_and_die(marks: Path, job: str) -> int:
 def test_a_job_whose_worker_dies_is_run_again_and_the_others_never_notice(tmp_path: Path) -> None:
     jobs = ["once", "die", "input", "bug", "a", "b", "c"]
     found = dict(run_with_retries(jobs, partial(count_and_die, tmp_path), 2))
-    died = found.pop("die")
-    assert isinstance(died, Failure)
-    assert died.attempts == 3
-    assert found == {
-        "once": 2,
-        "input": Failure("no good"),
-        "bug": Failure("ZeroDivisionError: by nought"),
-        "a": 1,
-        "b": 1,
-        "c": 1,
-    }
-    assert len((tmp_path / "die").read_text()) == 3
+    assert found.pop("die").attempts == len((tmp_path / "die").read_text()) == 3
+    failures = {"input": Failure("no good"), "bug": Failure("ZeroDivisionError: by nought")}
+    assert found == {"once": 2, **failures, "a": 1, "b": 1, "c": 1}
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells by /proc which processes there are")
 def test_no_worker_outlives_its_killed_parent(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", PARENT, tmp_path], env=ENVIRONMENT) as parent:
-        for name in ("a", "b"):
-            wait_for(tmp_path / name)
+        pids = pids_of(tmp_path)
         parent.kill()
-    assert_all_end([int((tmp_path / name).read_text()) for name in ("a", "b")])
+    assert within(PATIENCE, lambda: not any(map(is_running, pids)))
