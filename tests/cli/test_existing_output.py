@@ -17,32 +17,29 @@ from helpers.command import run
 
 BASKETS = ("a", "b", "c", "ab", "bc", "ac", "ab", "abc") * 5
 ORDERS = "basket,item\n" + "".join(f"{number},{item}\n" for number, items in enumerate(BASKETS) for item in items)
-FOREIGN = ("orders.csv", "orders.parquet", "notes.txt")  # what a user may have at the output path
 QUICK_FIT = ("--model", "dpp", "--max-iter", "1", "--seed", "0", "-q")
 RULES = ("--min-size", "1", "--min-count", "1", "--min-items", "2", "--min-baskets-per-item", "1", "-q")
 
 
 class Call(NamedTuple):
-    """The arguments of a command before -o, and the name of its output if that needs a certain ending.
+    """The arguments of a command before -o, and the name of its output.
 
     {model} and the like are files that the command reads. A folder command writes `file` into the folder `output`.
     """
 
     arguments: tuple[str, ...]
-    output: str | None = None
+    output: str = "out"
     file: str | None = None
 
 
-def table_calls(name: str, *arguments: str) -> dict[str, Call]:
-    return {f"{name} {ending}": Call((name, *arguments), f"out{ending}") for ending in (".csv", ".parquet", ".jsonl")}
-
-
+RECOMMEND = ("recommend", "{model}", "--baskets", "{data}", "-q")
 CALLS = {
     "fit": Call(("fit", "{data}", *QUICK_FIT)),
     "update": Call(("update", "{model}", "{data}", "--seed", "0", "-q")),
     "add-items": Call(("add-items", "{model}", "toy")),
-    **table_calls("recommend", "{model}", "--baskets", "{data}", "-q"),
-    **table_calls("score", "{model}", "{data}", "-q"),
+    **{f"recommend {ending}": Call(RECOMMEND, f"out.{ending}") for ending in ("csv", "parquet", "jsonl")},
+    "score csv": Call(("score", "{model}", "{data}", "-q"), "out.csv"),
+    "score parquet": Call(("score", "{model}", "{data}", "-q"), "out.parquet"),
     "plot png": Call(("plot", "{model}", "sizes", "-q"), "out.png"),
     "plot svg": Call(("plot", "{model}", "sizes", "-q"), "out.svg"),
     "prepare": Call(("prepare", "{data}", *RULES), "folder", "manifest.json"),
@@ -51,11 +48,11 @@ CALLS = {
 
 
 class Inputs(NamedTuple):
-    """Files that commands read, sound and damaged; and the foreign files."""
+    """Files that commands read, and foreign files."""
 
     sound: dict[str, Path]
     damaged: dict[str, Path]
-    foreign: dict[str, Path]
+    foreign: dict[str, Path]  # what a user may have at the output path
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +70,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
         path.write_text("damaged")
     for key in names.keys() - {"prepared"}:
         damaged[key].write_text("damaged")
-    foreign = {name: home / name for name in FOREIGN}
+    foreign = {name: home / name for name in ("orders.csv", "orders.parquet", "notes.txt")}
     foreign["orders.csv"].write_text("basket,item,rank\n1,crib,1\n1,cot,2\n")
     foreign["notes.txt"].write_text("Call the supplier on Monday.\n")
     duckdb.sql(f"COPY (SELECT 1 AS basket, 'crib' AS item) TO '{foreign['orders.parquet']}' (FORMAT parquet)")
@@ -86,7 +83,7 @@ def content(path: Path) -> dict[str, bytes]:
 
 def place(call: Call, foreign: Path, folder: Path) -> Path:
     """Put the foreign file where the command writes, and return what to pass as --output."""
-    output = folder / (call.output or foreign.name)
+    output = folder / call.output
     if call.file is not None:
         output.mkdir()
     shutil.copy(foreign, output if call.file is None else output / call.file)
@@ -116,16 +113,13 @@ def test_a_foreign_file_is_kept_and_the_inputs_are_not_read(name: str, inputs: I
 def test_a_foreign_file_is_replaced_with_force_and_an_output_without(name: str, inputs: Inputs, tmp_path: Path) -> None:
     call = CALLS[name]
     output = place(call, inputs.foreign["orders.csv"], tmp_path)
-    written = output if call.file is None else output / call.file
-    call_of_it = arguments(call, inputs.sound, output)
-    forced = run(*call_of_it, "--force")
-    assert forced.returncode == 0, forced.stderr
-    assert written.read_bytes() != inputs.foreign["orders.csv"].read_bytes()
-    again = run(*call_of_it)
-    assert again.returncode == 0, again.stderr
+    line = arguments(call, inputs.sound, output)
+    assert run(*line, "--force").returncode == 0
+    assert inputs.foreign["orders.csv"].read_bytes() not in content(tmp_path).values()
+    assert run(*line).returncode == 0
     if call.file is None:
         output.write_bytes(b"")  # an empty file is replaced, too
-        assert run(*call_of_it).returncode == 0
+        assert run(*line).returncode == 0
         assert output.stat().st_size > 0
 
 
@@ -141,7 +135,6 @@ def test_a_folder_of_the_users_files_is_kept_and_a_file_never_replaced_by_a_fold
     before = content(tmp_path)
     for name in ("prepare", "fit-all"):
         assert run(*arguments(CALLS[name], inputs.sound, output)).returncode == 2
-    for name in ("prepare", "fit-all"):
         assert run(*arguments(CALLS[name], inputs.sound, tmp_path / "orders.csv"), "--force").returncode == 2
     assert content(tmp_path) == before
     for name in ("prepare", "fit-all"):
@@ -162,8 +155,8 @@ def test_a_model_store_is_not_replaced_by_prepared_baskets_nor_they_by_it(inputs
 
 
 def test_a_table_of_another_command_is_kept(inputs: Inputs, tmp_path: Path) -> None:
-    for name, other in (("score .csv", "recommend .csv"), ("recommend .parquet", "score .parquet")):
-        output = tmp_path / str(CALLS[name].output)
+    for name, other in (("score csv", "recommend csv"), ("recommend parquet", "score parquet")):
+        output = tmp_path / CALLS[name].output
         assert run(*arguments(CALLS[name], inputs.sound, output)).returncode == 0
         before = content(tmp_path)
         assert run(*arguments(CALLS[other], inputs.sound, output)).returncode == 2

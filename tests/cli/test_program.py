@@ -57,21 +57,15 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "fit other.csv -o x.safetensors --model dpp --segments 3": (2, ["segments", "dpp"]),
     "fit other.csv -o x.safetensors --columns order=basket": (2, ["order=basket"]),
     "fit orders.csv -o x.safetensors --since 2026-01-01": (1, ["--columns time="]),
-    "fit orders.csv -o x.safetensors --segments 5000": (2, ["segments", "1,000"]),
-    "fit orders.csv -o x.safetensors --segments 3 --start model.safetensors": (2, ["segments", "dpp"]),
-    "fit orders.csv -o x.safetensors --model mixture --start model.safetensors": (1, ["start", "DPP"]),
     "fit orders.csv -o x.safetensors --learner em --start mixture.safetensors": (2, ["learner", "mixture"]),
     "fit orders.csv -o x.safetensors --holdout 1.5": (2, ["--holdout"]),
     "fit orders.csv -o x.safetensors --shrinkage nan": (2, ["shrinkage", "nan"]),
-    "fit orders.csv -o x.safetensors --learner em --nonempty": (1, ["'em'", "lbfgs", "adam"]),
-    "fit with_empty.txt -o x.safetensors --nonempty": (1, ["1 of 3", "--nonempty"]),
     "score part.safetensors orders.csv": (1, ["part.safetensors"]),
     "score model.safetensors orders.csv --train strange.txt": (1, ["'hay'"]),
     "score model.safetensors orders.csv --against model.safetensors": (2, ["--against"]),
     "compare orders.csv --learner em --learner guess": (2, ["--learner", "em, k-ascent"]),
     "recommend model.safetensors Willow_video_monitor": (1, ["'Willow video monitor'"]),
     "recommend model.safetensors hay --baskets orders.csv": (2, ["--baskets"]),
-    "sample model.safetensors -k 99": (1, ["99", "36"]),
     "plot mixture.safetensors spectrum -o a.png": (1, ["spectrum", "'sizes'"]),
     "plot model.safetensors spectrum -o a.jpg": (1, ["a.jpg"]),
     "plot model.safetensors sizes -o a.png --top 3": (2, ["--top"]),
@@ -88,7 +82,6 @@ def mistaken(shop: Path) -> Path:
     (shop / "other.csv").write_text("shape,colour\n1,2\n")
     (shop / "part.safetensors").write_bytes((shop / "model.safetensors").read_bytes()[:900])
     (shop / "strange.txt").write_text("hay\n")
-    (shop / "with_empty.txt").write_text("hay\n\nstraw\n")
     return shop
 
 

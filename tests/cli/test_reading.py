@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 import dpplearn as dl
 from helpers import command
+from helpers.order_files import write_csv
 
 COLOURS = ["Onyx Black", "Metropolis Grey", "Blossom Pink", "Ocean Blue", "Natural Oak", "Snow White"]
 NAMES = [
@@ -19,29 +19,15 @@ NAMES = [
 ]
 
 
-def shop(n: int = 300) -> list[list[str]]:
-    """Return baskets in which two items never and two nearly always occur together."""
-    held = np.random.default_rng(0).random((n, len(NAMES))) < 0.2
-    held[:, 1] &= ~held[:, 0]
-    held[:, 3] = held[:, 2] ^ (np.random.default_rng(1).random(n) < 0.05)
-    held[~held.any(axis=1), 4] = True
-    return [[NAMES[i] for i in np.flatnonzero(row)] for row in held]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reading")
-    with open(folder / "orders.csv", "w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["basket", "item"])
-        rows.writerows((number, item) for number, basket in enumerate(shop()) for item in basket)
-    dl.fit(shop(), segments=2, rank=4, rng=0, max_iter=30).model.save(folder / "mixture.safetensors")
-    return folder
-
-
 @pytest.mark.slow
-def test_no_line_is_too_long(folder: Path) -> None:
-    model, orders = folder / "mixture.safetensors", folder / "orders.csv"
+def test_no_line_is_too_long(tmp_path: Path) -> None:
+    """Of a shop in which two items never and two always occur together."""
+    held = np.random.default_rng(0).random((300, len(NAMES))) < 0.2
+    held[:, 1] &= ~held[:, 0]
+    held[:, 3] = held[:, 2]
+    rows = [(basket, NAMES[item]) for basket, item in np.argwhere(held)]
+    orders, model = write_csv(tmp_path / "orders.csv", ("basket", "item"), rows), tmp_path / "mixture.safetensors"
+    dl.fit(dl.read_baskets(orders), segments=2, rank=4, rng=0, max_iter=30).model.save(model)
     for call in (
         ("describe", model),
         ("describe", model, "--item", NAMES[0]),

@@ -16,15 +16,12 @@ OVERWRITES: dict[str, list[str]] = {
     "the data": ["fit", "s.csv", "-o", "s.csv"],
     "the data through a link": ["fit", "s.csv", "-o", "soft"],
     "the data by a second name": ["fit", "s.csv", "-o", "hard"],
-    "the data through a folder and back": ["fit", "s.csv", "-o", "folder/../s.csv"],
     "data given through a link": ["fit", "soft", "--format", "csv", "-o", "s.csv"],
     "data of a pattern": ["fit", "s*.csv", "-o", "s2.csv"],
-    "the data with a checkpoint": ["fit", "s.csv", *NEW, "--checkpoint", "s.csv"],
     "the data with a checkpoint through a link": ["fit", "s.csv", *NEW, "--checkpoint", "soft"],
     "the items to keep": ["fit", "s.csv", "-o", "s2.csv", "--keep-items", "s2.csv"],
     "the model to start from": ["fit", "s.csv", "--start", "m.safetensors", "-o", "m.safetensors"],
     "its own checkpoint": ["fit", "s.csv", "-o", "folder/new", "--checkpoint", "folder/../folder/new"],
-    "the checkpoint it starts from": ["fit", "s.csv", "-o", "c", "--start", "c", "--checkpoint", "d"],
     "the model it adds to": ["add-items", "m.safetensors", "toy", "-o", "m.safetensors"],
     "the features it adds by": ["add-items", "m.safetensors", "toy", "--features", "s.csv", "-o", "s.csv"],
     "the model it draws": ["plot", "m.png", "spectrum", "-o", "m.png"],
@@ -37,8 +34,6 @@ NOT_FILES: dict[str, list[str]] = {
     "fit": ["fit", "s.csv", "-o", "pipe"],
     "checkpoint": ["fit", "s.csv", *NEW, "--checkpoint", "pipe"],
     "through a link": ["fit", "s.csv", "-o", "to_pipe"],
-    "add-items": ["add-items", "m.safetensors", "toy", "-o", "pipe"],
-    "recommend": ["recommend", "m.safetensors", "--baskets", "s.csv", "-o", "pipe.csv"],
     "plot": ["plot", "m.safetensors", "spectrum", "-o", "pipe.png"],
 }
 
@@ -52,11 +47,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dpp = dl.DPP.from_K([[0.5, 0.1], [0.1, 0.5]], ["a", "b"])
     for name in ("m.safetensors", "m.csv", "m.png"):
         dpp.save(home / name)
-    dpp.save(home / "c")
     for link, file in {"soft": "s.csv", "soft.svg": "s.csv", "to_pipe": "pipe"}.items():
         (home / link).symlink_to(home / file)
     (home / "hard").hardlink_to(home / "s.csv")
-    for name in ("pipe", "pipe.csv", "pipe.png"):
+    for name in ("pipe", "pipe.png"):
         os.mkfifo(home / name)
     return home
 
