@@ -106,21 +106,6 @@ def test_recommend_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> Non
     assert all(str(each.item) in out and f"{each.probability:.4f}" in out for each in best[1:])
 
 
-def test_a_basket_of_probability_zero_is_counted_and_the_others_get_recommendations(tmp_path: Path) -> None:
-    K = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 0.4]])  # a and b are never together
-    dl.DPP.from_K(K, ["a", "b", "c"]).save(tmp_path / "m.safetensors")
-    (tmp_path / "b.csv").write_text("basket,item\n1,a\n2,c\n3,a\n3,b\n")
-    call = ("recommend", tmp_path / "m.safetensors", "--baskets", tmp_path / "b.csv", "-k", 1)
-    for options, expected in (((), ["1,1,c", "2,1,a"]), (("--deny", "c", "--allow", "a", "--allow", "c"), ["2,1,a"])):
-        report = answer(*call, *options, "-o", tmp_path / "out.csv")
-        assert (report["n_impossible"], report["impossible"]) == (1, [3])
-        lines = (tmp_path / "out.csv").read_text().splitlines()[1:]
-        assert [line.rsplit(",", 2)[0] for line in lines] == expected
-    for wrong, code, name in ((("--allow", "hay", "-o", tmp_path / "o.csv"), 1, "'hay'"), ((), 2, "--output")):
-        refused = run(*call, *wrong)
-        assert (refused.returncode, name in refused.stderr) == (code, True)
-
-
 def test_a_warning_is_one_line_on_stderr(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("a,a\nb\na,b\n")
     done = run("fit", tmp_path / "b.txt", "-o", tmp_path / "m.safetensors", "--json")

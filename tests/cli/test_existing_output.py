@@ -137,21 +137,11 @@ def test_a_folder_of_the_users_files_is_kept_and_a_file_never_replaced_by_a_fold
         assert run(*arguments(CALLS[name], inputs.sound, output)).returncode == 2
         assert run(*arguments(CALLS[name], inputs.sound, tmp_path / "orders.csv"), "--force").returncode == 2
     assert content(tmp_path) == before
-    for name in ("prepare", "fit-all"):
+    for name, other in (("prepare", "fit-all"), ("fit-all", "prepare")):
         assert run(*arguments(CALLS[name], inputs.sound, output), "--force").returncode == 0
         assert before.items() <= content(tmp_path).items()
+        assert run(*arguments(CALLS[other], inputs.sound, output)).returncode == 2  # a store is not prepared baskets
         (output / "manifest.json").unlink()
-
-
-@pytest.mark.slow
-def test_a_model_store_is_not_replaced_by_prepared_baskets_nor_they_by_it(inputs: Inputs, tmp_path: Path) -> None:
-    prepared, store = tmp_path / "prepared", tmp_path / "store"
-    assert run(*arguments(CALLS["prepare"], inputs.sound, prepared)).returncode == 0
-    assert run(*arguments(CALLS["fit-all"], inputs.sound, store)).returncode == 0
-    before = content(tmp_path)
-    assert run(*arguments(CALLS["prepare"], inputs.sound, store)).returncode == 2
-    assert run(*arguments(CALLS["fit-all"], inputs.sound, prepared)).returncode == 2
-    assert content(tmp_path) == before
 
 
 def test_a_table_of_another_command_is_kept(inputs: Inputs, tmp_path: Path) -> None:

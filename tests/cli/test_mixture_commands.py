@@ -74,7 +74,7 @@ def test_sample_draws_what_the_library_draws(mixture_file: Path, mixture: dl.Mix
     assert report["samples"] == mixture.sample(2, k=4, rng=report["seed"])
 
 
-def test_added_items_are_recommended(mixture_file: Path, mixture: dl.Mixture, tmp_path: Path) -> None:
+def test_items_are_added_to_a_model(mixture_file: Path, mixture: dl.Mixture, tmp_path: Path) -> None:
     more = tmp_path / "more.safetensors"
     report = answer("add-items", mixture_file, "Moon cot", "Moon pram", "--like", ITEM, "-o", more)
     found = dl.load(more)
@@ -83,8 +83,6 @@ def test_added_items_are_recommended(mixture_file: Path, mixture: dl.Mixture, tm
     assert report["added"] == [
         {"item": each, "probability": p} for each, p in zip(same.items[-2:], same.marginals()[-2:], strict=True)
     ]
-    listed = answer("recommend", more, mixture.items[0], "-k", 500)["recommendations"]
-    assert {"Moon cot", "Moon pram"} < {each["item"] for each in listed}
     assert answer("add-items", mixture_file, "toy", "-o", more)["note"]
     other = tmp_path / "other.safetensors"
     assert run("add-items", mixture_file, "toy", "--like", ITEM, "--features", "f.csv", "-o", other).returncode == 2

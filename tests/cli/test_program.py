@@ -65,7 +65,7 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "score model.safetensors orders.csv --against model.safetensors": (2, ["--against"]),
     "compare orders.csv --learner em --learner guess": (2, ["--learner", "em, k-ascent"]),
     "recommend model.safetensors Willow_video_monitor": (1, ["'Willow video monitor'"]),
-    "recommend model.safetensors hay --baskets orders.csv": (2, ["--baskets"]),
+    "recommend model.safetensors --baskets orders.csv": (2, ["--output"]),
     "plot mixture.safetensors spectrum -o a.png": (1, ["spectrum", "'sizes'"]),
     "plot model.safetensors spectrum -o a.jpg": (1, ["a.jpg"]),
     "plot model.safetensors sizes -o a.png --top 3": (2, ["--top"]),

@@ -12,7 +12,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.utils.files import locked
-from helpers.command import answer, table
+from helpers.command import answer, run, table
 from helpers.order_files import write_csv, write_json_lines, write_parquet
 from helpers.problems import as_mixture, random_mixture
 from helpers.stores import SHARES, three_categories, write_models
@@ -119,6 +119,12 @@ def test_the_command_writes_the_table_and_tells_of_what_was_left_out(store: dl.M
     assert (found["n_baskets"], found["n_recommendations"], found["unknown"]) == (2, 4, ["crip"])
     assert "crip" in table(*call, *columns)
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 5
+    table(*call, *columns, "--allow", "bib", "--allow", "cot", "--deny", "cot")
+    lines = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[:3] for line in lines] == [["1", "1", "bib"], ["2", "1", "bib"]]
+    for wrong, code, name in ((("--allow", "hay"), 1, "'hay'"), (("cot",), 2, "ITEM")):
+        refused = run(*call, *columns, *wrong)
+        assert (refused.returncode, name in refused.stderr) == (code, True)
 
 
 def test_the_output_is_never_an_input_and_has_the_name_of_a_table(store: dl.ModelStore, tmp_path: Path) -> None:
