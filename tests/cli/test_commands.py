@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.distributions.spectral import SpectralDPP
 from helpers.command import answer, both, parsed, run, table
-
-MONITOR = "Willow video monitor"
 
 
 def test_fit_reports_the_model_that_it_saved(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
@@ -30,7 +27,7 @@ def test_fit_reports_held_out_baskets_and_every_restart(few_orders: Path, tmp_pa
     report = answer("fit", few_orders, "-o", tmp_path / "m", *arguments, "--may-be-empty")
     held, (train, test) = dl.load(tmp_path / "m"), dl.read_baskets(few_orders).split(0.75, rng=2)
     smoothed = (train.frequencies() * len(train) + 0.5) / (len(train) + 1)
-    independent = dl.DPP(SpectralDPP(smoothed, np.eye(len(smoothed))), train.items)
+    independent = dl.DPP.from_K(np.diag(smoothed), train.items)
     for name, part in (("train", train), ("test", test)):
         assert report[name]["log_likelihood"] == pytest.approx(held.log_likelihood(part), abs=1e-9)
         expected = held.learned.independent_log_likelihood if part is train else independent.log_likelihood(part)
@@ -50,7 +47,7 @@ def test_fit_takes_shrinkage_validation_and_nonempty(shop: Path, orders: dl.Bask
 
 
 def test_score_gives_the_numbers_of_evaluate(shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
-    rough = dl.DPP(SpectralDPP(orders.frequencies(), np.eye(orders.n_items)), orders.items)
+    rough = dl.DPP.from_K(np.diag(orders.frequencies()), orders.items)
     rough.save(shop / "rough.safetensors")
     call = ("score", model, shop / "orders.csv", "-k", 3, "-k", 7, "--against", shop / "rough.safetensors")
     report, out = both(*call)
@@ -84,26 +81,13 @@ def test_compare_cross_validates_models_or_learners(shop: Path, few_orders: Path
 
 
 def test_probability_zero_is_minus_infinity_as_a_string_in_json(tmp_path: Path) -> None:
-    one_at_most = dl.DPP(SpectralDPP(np.array([0.5, 0.0]), np.eye(2)), ["a", "b"])
-    one_at_most.save(tmp_path / "m.safetensors")
+    dl.DPP.from_K(np.diag([0.5, 0.0]), ["a", "b"]).save(tmp_path / "m.safetensors")
     (tmp_path / "b.txt").write_text("a\na,b\n\n")
     report = answer("score", tmp_path / "m.safetensors", tmp_path / "b.txt")
     row = report["rows"][0]
     assert (row["log_likelihood"]["value"], row["n_impossible"]) == ("-inf", 1)
     assert row["log_likelihood_of_possible"] == pytest.approx(np.log(0.5))
     assert report["differences"][0]["value"] is None  # -inf against -inf is no number
-
-
-def test_recommend_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
-    best = dpp.recommend([MONITOR], 4)
-    allow = [option for each in best for option in ("--allow", each.item)]
-    report, out = both("recommend", model, MONITOR, "-k", 5, "--deny", best[0].item, *allow)
-    # The command answers one basket without compiled code, so numbers differ by rounding.
-    for found, expected in zip(report["recommendations"], best[1:], strict=True):
-        assert found.pop("item") == expected.item
-        assert found == pytest.approx({"score": expected.score, "probability": expected.probability}, rel=1e-12)
-    assert "3 instead of 5" in report["note"]
-    assert all(str(each.item) in out and f"{each.probability:.4f}" in out for each in best[1:])
 
 
 def test_a_warning_is_one_line_on_stderr(tmp_path: Path) -> None:
@@ -117,8 +101,7 @@ def test_a_warning_is_one_line_on_stderr(tmp_path: Path) -> None:
 
 def test_names_are_escaped_and_cut_and_numbers_are_whole(tmp_path: Path) -> None:
     names = ["[red]hay[/red]", "evil\x1b[2Jname\n", "word " * 30, "x" * 150]
-    dpp = dl.DPP(SpectralDPP(np.array([0.1234, 0.2345, 0.3456, 0.4567]), np.eye(4)), names)
-    dpp.save(tmp_path / "m.safetensors")
+    dl.DPP.from_K(np.diag([0.1234, 0.2345, 0.3456, 0.4567]), names).save(tmp_path / "m.safetensors")
     out = table("recommend", tmp_path / "m.safetensors")
     assert "[red]hay[/red]" in out
     assert "\x1b" not in out

@@ -51,9 +51,15 @@ def test_describe_gives_what_the_library_gives(mixture_file: Path, mixture: dl.M
 
 
 def test_recommend_complete_and_explain_give_what_the_library_gives(mixture_file: Path, mixture: dl.Mixture) -> None:
-    report, _ = both("recommend", mixture_file, ITEM, "-k", 3)
-    found = [pytest.approx(each._asdict()) for each in mixture.recommend([ITEM], 3)]  # by the loops, and not by numpy
-    assert report["recommendations"] == found
+    best = mixture.recommend([ITEM], 4)
+    allow = [option for each in best for option in ("--allow", each.item)]
+    report, out = both("recommend", mixture_file, ITEM, "-k", 5, "--deny", best[0].item, *allow)
+    # The command answers one basket without compiled code, so numbers differ by rounding.
+    for found, (item, *numbers) in zip(report["recommendations"], best[1:], strict=True):
+        assert found["item"] == item
+        assert [found["score"], found["probability"]] == pytest.approx(numbers, rel=1e-9)
+    assert "3 instead of 5" in report["note"]
+    assert all(str(each.item) in out and f"{each.probability:.4f}" in out for each in best[1:])
     report, _ = both("recommend", mixture_file, "-k", 1)
     assert report["recommendations"][0]["score"] is None  # P(∅) is zero
     report, _ = both("complete", mixture_file, ITEM, "-k", 3)
