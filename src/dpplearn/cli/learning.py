@@ -15,8 +15,6 @@ from dpplearn.learners.settings import MODELS, Settings, settings_of
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.learners.symmetric.table import LEARNERS
 
-MaxSeconds = Annotated[float | None, typer.Option(help="Time limit of the whole fit; the best model so far is saved.")]
-
 
 def parse_shrinkage(value: str) -> float | str:
     """Return the value of --shrinkage as `fit_dpp` takes it."""
@@ -68,7 +66,7 @@ class Learn:
     restarts: int = 1
     tol: float | None = None
     max_iter: int = 1000
-    max_seconds: MaxSeconds = None
+    max_seconds: float | None = None
     validation: Annotated[float | None, typer.Option(metavar="FRACTION")] = None
     nonempty: Annotated[bool | None, typer.Option("--nonempty/--may-be-empty")] = None
 

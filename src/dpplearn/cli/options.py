@@ -1,7 +1,34 @@
 """Arguments and options that commands share, and `with_options`, which makes a function a command.
 
 A command is a function with a numpydoc docstring: the help of a parameter is its text there. Parameters of the type of
-a dataclass are groups of options, declared once and documented in the dataclass.
+a dataclass are groups of options, declared once and documented in the dataclass. Parameters that a command or a group
+does not document have the texts below.
+
+Parameters
+----------
+data
+    A file of baskets, or a quoted pattern such as 'orders-*.csv'.
+model
+    A model file that dpplearn fit wrote.
+items
+    Items of the basket; none for the empty basket.
+force
+    Replace an existing file or folder that is not an earlier output of this type.
+seed
+    Seed of the random numbers.
+cluster
+    Workers: N processes on this machine, or those of a Dask scheduler.
+columns
+    Columns of the file, such as basket=order,item=sku; also weight and time. Times are in UTC; a basket has the latest
+    of its rows.
+format
+    Tables have one row per basket and item; lines: one basket per line. auto: by the ending of the file.
+unknown
+    Items that the model does not have: report an error, or drop and count them.
+holdout
+    Hold out this fraction of DATA to evaluate on.
+max_seconds
+    Time limit of the whole fit; the best model so far is saved.
 """
 
 from __future__ import annotations
@@ -9,6 +36,7 @@ from __future__ import annotations
 import inspect
 import re
 import secrets
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, is_dataclass
@@ -47,50 +75,18 @@ def one_of(known: Iterable[str], **more: Any) -> Any:
 OUTPUT, OUTPUT_FOLDER = (typer.Option("--output", "-o", metavar=name) for name in ("FILE", "FOLDER"))
 FILE = typer.Option(metavar="FILE")
 DATE = typer.Option(metavar="DATE")
-Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="A file of baskets, or a quoted pattern such as 'orders-*.csv'.")
-]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that dpplearn fit wrote.")]
-Items = Annotated[
-    list[str] | None, typer.Argument(metavar="ITEM", help="Items of the basket; none for the empty basket.")
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Replace an existing file or folder that is not an earlier output of this type.")
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
+Data = Annotated[str, typer.Argument(metavar="DATA")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL")]
+Items = Annotated[list[str] | None, typer.Argument(metavar="ITEM")]
+Force = Annotated[bool, typer.Option("--force")]
+Seed = Annotated[int, typer.Option(min=0)]
 AnySeed = Annotated[int | None, typer.Option(min=0, help="Seed of the random numbers; by default a new one.")]
 Positive = Annotated[int, typer.Option(min=1)]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="local:N|tcp://HOST:PORT", help="Workers: N processes on this machine, or those of a Dask scheduler."
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME=COLUMN,...",
-        rich_help_panel=READING,
-        help="Columns of the file, such as basket=order,item=sku; also weight and time. Times are in UTC; a basket has "
-        "the latest of its rows.",
-    ),
-]
-Format = Annotated[
-    str,
-    one_of(
-        FORMATS,
-        rich_help_panel=READING,
-        help="Tables have one row per basket and item; lines: one basket per line. auto: by the ending of the file.",
-    ),
-]
-Unknown = Annotated[
-    str,
-    one_of(
-        UNKNOWN,
-        rich_help_panel=READING,
-        help="Items that the model does not have: report an error, or drop and count them.",
-    ),
-]
+Fraction = Annotated[float | None, typer.Option(min=0, max=1, metavar="FRACTION")]
+Cluster = Annotated[str | None, typer.Option(metavar="local:N|tcp://HOST:PORT")]
+Columns = Annotated[str | None, typer.Option(metavar="NAME=COLUMN,...", rich_help_panel=READING)]
+Format = Annotated[str, one_of(FORMATS, rich_help_panel=READING)]
+Unknown = Annotated[str, one_of(UNKNOWN, rich_help_panel=READING)]
 
 
 def named_columns(text: str | None, known: Iterable[str] = BASKET_COLUMNS) -> dict[str, str]:
@@ -197,12 +193,15 @@ def _documentation(documented: Any) -> tuple[str, dict[str, str]]:
     return "\n\n".join(paragraphs), {name: " ".join(text.split()) for name, text in entries}
 
 
+SHARED_TEXTS = _documentation(sys.modules[__name__])[1]
+
+
 def _with_help(parameter: inspect.Parameter, texts: Mapping[str, str], panel: str | None = None) -> inspect.Parameter:
     """Return a parameter as a keyword whose option has its text as help, unless it has one already."""
     annotation = parameter.annotation
     kind, given = get_args(annotation) if hasattr(annotation, "__metadata__") else (annotation, typer.Option())
     option = copy(given)
-    option.help = given.help or texts.get(parameter.name)
+    option.help = given.help or texts.get(parameter.name) or SHARED_TEXTS.get(parameter.name)
     option.rich_help_panel = given.rich_help_panel or panel
     return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option])
 

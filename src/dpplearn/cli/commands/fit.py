@@ -23,6 +23,7 @@ from dpplearn.cli.options import (
     Data,
     Filter,
     Force,
+    Fraction,
     Read,
     check_exclusive,
     check_target,
@@ -47,11 +48,6 @@ from dpplearn.utils.progress import shown_progress
 CHECKPOINT_SECONDS = 60.0
 OF_QUALITY = {"learner", "shrinkage", "nonempty", "max_iter", "max_seconds", "tol"}
 NEW_FILE = OutputKind("an earlier output", lambda path: False)  # existing tables are replaced with --force only
-
-HoldoutFraction = Annotated[
-    float | None,
-    typer.Option(min=0, max=1, metavar="FRACTION", help="Hold out this fraction of DATA to evaluate on."),
-]
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ def fit(
     display: Display,
     start: Annotated[Path | None, typer.Option(metavar="MODEL")] = None,
     checkpoint: Annotated[Path | None, FILE] = None,
-    holdout: HoldoutFraction = None,
+    holdout: Fraction = None,
     holdout_file: Annotated[Path | None, FILE] = None,
     seed: AnySeed = None,
     cluster: Cluster = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -68,7 +69,5 @@ def serve(
         log_baskets=log_baskets,
         quiet=display.quiet,
     )
-    try:
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again after shutdown
         run(settings, host, port, workers)
-    except KeyboardInterrupt:  # uvicorn raises it again after shutdown
-        return

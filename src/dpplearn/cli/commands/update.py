@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.commands.fit import HoldoutFraction, save_model, split
-from dpplearn.cli.learning import MaxSeconds
-from dpplearn.cli.options import FILE, OUTPUT, AnySeed, Data, Force, Model, Read, check_target, some_seed
+from dpplearn.cli.commands.fit import save_model, split
+from dpplearn.cli.options import FILE, OUTPUT, AnySeed, Data, Force, Fraction, Model, Read, check_target, some_seed
 from dpplearn.cli.output import Display
 from dpplearn.data.readers import read_baskets
 from dpplearn.models.model_file import MODEL_FILE
@@ -25,8 +24,8 @@ def update(
     old: Annotated[str | None, FILE] = None,
     forget: Annotated[float, typer.Option(metavar="FRACTION")] = 0.0,
     half_life: Annotated[str | None, typer.Option(metavar="90d")] = None,
-    holdout: HoldoutFraction = None,
-    max_seconds: MaxSeconds = None,
+    holdout: Fraction = None,
+    max_seconds: float | None = None,
     seed: AnySeed = None,
     force: Force = False,
 ) -> None:
