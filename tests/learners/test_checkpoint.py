@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 BASKETS = make_registries("safety", 300, rng=0)
 DPP: dict[str, Any] = {"shrinkage": 0, "rng": 0, "tol": 0}
-LOW_RANK: dict[str, Any] = {"segments": 2, "rank": 2, "attraction": 2, "threads": 1}
+LOW_RANK = partial(dl.fit, BASKETS, segments=2, rank=2, attraction=2, threads=1, rng=0)
 KINDS = {
     "dpp": partial(dl.fit_dpp, shrinkage=0, rng=0),  # checkpoints hold the model before shrinkage
     "em": partial(dl.fit_dpp, learner="em", init="wishart", rng=0),
@@ -31,35 +31,31 @@ KINDS = {
 NONEMPTY = BASKETS.subset(BASKETS.sizes > 0)
 
 
-class AtIteration(Checkpoint):
-    """A checkpoint in a fit that is interrupted at an iteration."""
+def interrupted(fit: Any, path: Path, iteration: int) -> Path:
+    """Return the checkpoint of a fit that is interrupted at an iteration."""
 
-    def __init__(self, path: Path, iteration: int, error: type[BaseException] = KeyboardInterrupt) -> None:
-        super().__init__(path, math.inf)
-        self.iteration, self.error = iteration, error
+    def interrupt(now: FitProgress) -> None:
+        if now.iteration == iteration:
+            raise KeyboardInterrupt
 
-    def __call__(self, now: FitProgress) -> None:
-        super().__call__(now)
-        if now.iteration == self.iteration:
-            raise self.error
+    with pytest.raises(KeyboardInterrupt):
+        fit(callback=[Checkpoint(path, math.inf), interrupt])
+    return path
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_saves_the_best_model_and_is_raised_and_start_continues(kind: str, tmp_path: Path) -> None:
-    path, fit = tmp_path / "model", KINDS[kind]
-    with pytest.raises(KeyboardInterrupt):
-        fit(NONEMPTY, callback=AtIteration(path, 5))
+    fit = partial(KINDS[kind], NONEMPTY)
+    path = interrupted(fit, tmp_path / "model", 5)
     saved = dl.load(path)
     assert saved.items == NONEMPTY.items
     assert saved.learned.n_iter == 5
     assert saved.learned.log_likelihood == pytest.approx(saved.log_likelihood(NONEMPTY), abs=1e-9)
     assert saved.training.weight == len(NONEMPTY)
-    again = fit(NONEMPTY, start=path)
+    again = fit(start=path)
     assert again.converged
     assert again.log_likelihood > saved.learned.log_likelihood
-    assert again.history.log_likelihood[0] == pytest.approx(
-        fit(NONEMPTY, max_iter=5).history.log_likelihood[-1], abs=0.05
-    )
+    assert again.history.log_likelihood[0] == pytest.approx(fit(max_iter=5).history.log_likelihood[-1], abs=0.05)
     assert again.model.nonempty == saved.nonempty
 
 
@@ -142,28 +138,23 @@ def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
 
 @pytest.fixture(scope="module")
 def whole() -> dl.FitResult:
-    return dl.fit(BASKETS, **LOW_RANK, rng=0)
+    return LOW_RANK()
 
 
 @pytest.mark.parametrize("at", [0, 59, 60, 65, 71])
 def test_a_low_rank_fit_continues_its_schedule(at: int, whole: dl.FitResult, tmp_path: Path) -> None:
     """The file holds the options and the seed. A finished schedule is not repeated."""
-    with pytest.raises(KeyboardInterrupt):
-        dl.fit(BASKETS, **LOW_RANK, rng=0, callback=AtIteration(tmp_path / "model", at))
-    iterations: list[FitProgress] = []
-    again = dl.fit(BASKETS, start=tmp_path / "model", rng=1, threads=1, callback=iterations.append)
+    path, iterations = interrupted(LOW_RANK, tmp_path / "model", at), []
+    again = dl.fit(BASKETS, start=path, rng=1, threads=1, callback=iterations.append)
     assert len(iterations) == 72 - at  # with the state in the file, which is evaluated again
     assert again.stop is Stop.PLANNED
-    assert again.model.learned.validation_log_likelihood == pytest.approx(
-        whole.model.learned.validation_log_likelihood, abs=1e-6
-    )
+    found, expected = (each.model.learned.validation_log_likelihood for each in (again, whole))
+    assert found == pytest.approx(expected, abs=1e-6)
     assert again.model.training.schedule is None  # of a finished fit
 
 
 def test_a_file_with_an_invalid_schedule_is_refused_and_without_its_names_is_an_ordinary_start(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    with pytest.raises(KeyboardInterrupt):
-        dl.fit(BASKETS, **LOW_RANK, rng=0, callback=AtIteration(path, 65))
+    path = interrupted(LOW_RANK, tmp_path / "model", 65)
     arrays, document = read_file(path)
     invalid = [("columns", np.zeros(3, int)), ("log_odds", np.zeros((2, 2))), ("Z", np.zeros((1, 6))), ("mean", None)]
     for name, value in invalid:
@@ -177,9 +168,7 @@ def test_a_file_with_an_invalid_schedule_is_refused_and_without_its_names_is_an_
 
 @pytest.mark.parametrize("change", ["other baskets", "other segments", "a model without a schedule"])
 def test_another_fit_from_a_low_rank_checkpoint_begins_its_own_schedule(change: str, tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    with pytest.raises(KeyboardInterrupt):
-        dl.fit(BASKETS, **LOW_RANK, rng=0, callback=AtIteration(path, 65))
+    path = interrupted(LOW_RANK, tmp_path / "model", 65)
     baskets = BASKETS.subset(np.arange(len(BASKETS) - 1)) if change == "other baskets" else BASKETS
     options = {"segments": 3} if change == "other segments" else {}
     start = dl.load(path)
