@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.arrays import Floats
 from helpers import oracle
 from helpers.problems import random_kernel
 
@@ -14,42 +13,24 @@ N = 5
 ITEMS = ["bib", "cot", "crib", "monitor", "pram"]
 
 
-def dpps(n: int = 3) -> list[dl.DPP]:
-    return [dl.DPP(random_kernel(np.random.default_rng(seed), N), ITEMS) for seed in range(n)]
-
-
-def drawn(shares: list[float], k: int | None = None, nonempty: bool = False, n: int = 400) -> list[list[str]]:
-    """Sets of the first kernels in these shares."""
-    found: list[list[str]] = []
-    for seed, share in enumerate(shares):
-        sets = dpps()[seed].sample(4 * n, k=k, rng=seed)
-        sets = [each for each in sets if each or not nonempty]
-        found += sets[: round(share * n)]  # type: ignore[arg-type]
-    return found
-
-
-def truth(given: str) -> Floats:
-    """(2^N, 3): the probability of every set under each kernel, by enumeration."""
-    each = [oracle.probabilities_from_L(np.asarray(dpp.kernel.L)) for dpp in dpps()]
-    if given == "k":
-        each = [oracle.k_dpp(P, 2) for P in each]
-    if given == "nonempty":
-        each = [np.where(np.arange(2**N) > 0, P, 0) / (1 - P[0]) for P in each]
-    return np.column_stack(each)
+MODELS = [dl.DPP(random_kernel(np.random.default_rng(seed), N), ITEMS) for seed in range(3)]
+SIZES = np.array([len(Y) for Y in oracle.subsets(N)])
 
 
 @pytest.mark.parametrize("given", ["any", "nonempty", "k"])
 def test_the_weights_are_the_optimum_and_the_model_is_their_mixture(given: str) -> None:
     k = 2 if given == "k" else None
-    lists = drawn([0.5, 0.2, 0.3], k, nonempty=given == "nonempty")
-    fit = dl.fit_weights(lists, dpps(), k=k)
-    P, rows = truth(given), [oracle.index(ITEMS.index(i) for i in each) for each in lists]
+    allowed = {"any": SIZES >= 0, "nonempty": SIZES > 0, "k": SIZES == 2}[given]
+    P = np.column_stack([oracle.probabilities_from_L(each.kernel.L) * allowed for each in MODELS])  # (2^N, 3)
+    P /= P.sum(axis=0)
+    rows = np.repeat(np.arange(2**N), np.random.default_rng(0).multinomial(400, P @ [0.5, 0.2, 0.3]))
+    fit = dl.fit_weights([[ITEMS[i] for i in oracle.subsets(N)[row]] for row in rows], MODELS, k=k)
     model = fit.model
     assert isinstance(model, dl.Mixture)
     assert model.nonempty == (given == "nonempty")
-    mixed = np.exp([model.log_prob([ITEMS[i] for i in Y], k=k) for Y in oracle.subsets(N)])
-    w = np.linalg.lstsq(P, mixed, rcond=None)[0]
-    np.testing.assert_allclose(P @ w, mixed, atol=1e-12)  # it is a mixture of these laws
+    found = np.exp([model.log_prob([ITEMS[i] for i in Y], k=k) for Y in oracle.subsets(N)])
+    w = np.linalg.lstsq(P, found, rcond=None)[0]
+    np.testing.assert_allclose(P @ w, found, atol=1e-12)  # it is a mixture of these laws
     assert w.sum() == pytest.approx(1, abs=1e-9)
     assert w.min() > 0
     gradient = (P[rows] / (P[rows] @ w)[:, None]).mean(axis=0)
@@ -61,7 +42,7 @@ def test_the_weights_are_the_optimum_and_the_model_is_their_mixture(given: str) 
 
 
 def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None:
-    one, other = dpps(2)
+    one, other, _ = MODELS
     turned = one.restrict(ITEMS[::-1])
     model = dl.Mixture.of([one, dl.DPP(other.kernel, ITEMS, nonempty=True)], [1, 3])
     P = [oracle.probabilities_from_L(np.asarray(dpp.kernel.L)) for dpp in (one, other)]
@@ -79,16 +60,15 @@ def test_invalid_options_are_refused() -> None:
     wrong = [("k", 3), ("k", 0), ("nonempty", True), ("tol", -1)]
     for name, value in (*wrong, *(("models", value) for value in ([], ["em"], 3, {"one": 1}))):
         with pytest.raises(dl.InputError):
-            dl.fit_weights([["bib"], ["cot", "crib"], []], **{"models": dpps(), name: value})  # type: ignore[arg-type]
+            dl.fit_weights([["bib"], ["cot", "crib"], []], **{"models": MODELS, name: value})  # type: ignore[arg-type]
 
 
 def test_an_impossible_basket_and_a_missing_item_are_named() -> None:
     never = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])
     with pytest.raises(dl.InputError, match=r"1.*'cot'.*'crib'"):
         dl.fit_weights([["cot"], ["cot", "crib"]], [never])
-    one = dpps(1)[0]
     with pytest.raises(dl.InputError, match="'pram'"):
-        dl.Mixture.of([one, one.restrict(ITEMS[:4])])
+        dl.Mixture.of([MODELS[0], MODELS[0].restrict(ITEMS[:4])])
 
 
 def test_a_basket_whose_probability_is_too_small_for_a_number_is_not_impossible() -> None:

@@ -30,10 +30,10 @@ class Choice(NamedTuple):
 TRUTH = Choice(-1.0, 1.5, 0.8, 0.6)
 
 
-def similarity(seed: int = 0, n: int = N) -> Floats:
-    X = np.random.default_rng(seed).standard_normal((n, 2))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return np.asarray(X @ X.T)
+X = np.random.default_rng(0).standard_normal((N, 2))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+SIMILARITY = X @ X.T
+TABLE = pd.DataFrame({"item": ITEMS, **dict(zip(ITEMS, SIMILARITY, strict=True))}).sample(frac=1, random_state=0)
 
 
 def kernel(choice: Choice, alike: Floats, scores: Floats) -> Floats:
@@ -43,11 +43,11 @@ def kernel(choice: Choice, alike: Floats, scores: Floats) -> Floats:
     return np.asarray(np.outer(d, d) * S)
 
 
-def made(n_slates: int, choice: Choice = TRUTH, seed: int = 0, n: int = 8) -> list[tuple[list[str], Floats, list[str]]]:
-    rng, S, found = np.random.default_rng(seed), similarity(), []
+def made(n_slates: int, choice: Choice = TRUTH, seed: int = 0) -> list[tuple[list[str], Floats, list[str]]]:
+    rng, found = np.random.default_rng(seed), []
     for _ in range(n_slates):
-        places, scores = rng.choice(N, n, replace=False), rng.standard_normal(n)
-        L = kernel(choice, S[np.ix_(places, places)], scores)
+        places, scores = rng.choice(N, 8, replace=False), rng.standard_normal(8)
+        L = kernel(choice, SIMILARITY[np.ix_(places, places)], scores)
         labels = [ITEMS[i] for i in places]
         found.append((labels, scores, dl.DPP.from_L(L, labels).sample(rng=rng, threads=1)))
     return found
@@ -57,7 +57,7 @@ def made(n_slates: int, choice: Choice = TRUTH, seed: int = 0, n: int = 8) -> li
 def test_parameters_of_synthetic_slates_are_recovered_with_calibrated_standard_errors() -> None:
     z = []
     for seed in range(12):
-        fit = fit_slates(made(120, seed=seed), similarity_table())
+        fit = fit_slates(made(120, seed=seed), TABLE)
         assert fit.converged
         numbers = (fit.intercept, fit.slope, fit.strength, fit.reach)
         z.append([(each.value - true) / each.standard_error for each, true in zip(numbers, TRUTH, strict=True)])
@@ -67,18 +67,11 @@ def test_parameters_of_synthetic_slates_are_recovered_with_calibrated_standard_e
     assert fit.shown
 
 
-def similarity_table() -> pd.DataFrame:
-    """Return the similarities by label, in another order."""
-    return pd.DataFrame({"item": ITEMS, **dict(zip(ITEMS, similarity().tolist(), strict=True))}).sample(
-        frac=1, random_state=0
-    )
-
-
 @pytest.mark.slow
 def test_without_repulsion_none_is_found_and_scores_alone_rank() -> None:
     shown = []
     for seed in range(10):
-        fit = fit_slates(made(100, TRUTH._replace(strength=0.0), seed), similarity_table())
+        fit = fit_slates(made(100, TRUTH._replace(strength=0.0), seed), TABLE)
         shown.append(fit.shown)
         assert fit.log_likelihood >= fit.independent_log_likelihood
         if not fit.shown:
@@ -97,7 +90,7 @@ def grown(L: Floats, k: int) -> list[int]:
 
 @pytest.mark.parametrize("kind", ["dpp", "mixture", "low-rank"])
 def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
-    S = 0.9 * similarity() + 0.1 * np.eye(N)
+    S = 0.9 * SIMILARITY + 0.1 * np.eye(N)
     model: dl.DPP | dl.Mixture = dl.DPP.from_L(S, ITEMS)
     if kind != "dpp":
         kernel_of = random_mixture if kind == "mixture" else random_low_rank
@@ -120,9 +113,9 @@ def test_a_table_of_slates_says_the_same_as_lists(tmp_path: Path) -> None:
     ]
     table = pd.DataFrame(rows, columns=["slate", "item", "score", "chosen"])
     table.to_csv(tmp_path / "slates.csv", index=False)
-    expected = fit_slates(slates, similarity_table())
+    expected = fit_slates(slates, TABLE)
     for source in (table, tmp_path / "slates.csv"):
-        assert repr(fit_slates(source, similarity_table())) == repr(expected)
+        assert repr(fit_slates(source, TABLE)) == repr(expected)
 
 
 def test_invalid_slates_are_refused() -> None:
@@ -139,12 +132,12 @@ def test_invalid_slates_are_refused() -> None:
         {"slate": [1, 1], "item": [None, "item 1"], "score": [1, 2], "chosen": [1, 0]},
     ):
         with pytest.raises(dl.InputError):
-            fit_slates(slates, similarity_table())
+            fit_slates(slates, TABLE)
 
 
 def test_a_fit_is_used_with_the_similarity_that_it_was_made_with() -> None:
-    model = dl.DPP.from_L(0.9 * similarity() + 0.1 * np.eye(N), ITEMS)
-    own, of_model = fit_slates(made(40), similarity_table()), fit_slates(made(40), model)
+    model = dl.DPP.from_L(0.9 * SIMILARITY + 0.1 * np.eye(N), ITEMS)
+    own, of_model = fit_slates(made(40), TABLE), fit_slates(made(40), model)
     with pytest.raises(dl.InputError):
         model.rerank(ITEMS, np.ones(N), strength=own)
     with pytest.raises(dl.InputError):
@@ -173,7 +166,7 @@ def test_scores_that_determine_the_choice_show_no_repulsion() -> None:
 
 def test_the_unit_of_the_scores_does_not_matter_and_equal_scores_have_no_slope() -> None:
     one, *others = (
-        fit_slates([(items, scores * unit, chosen) for items, scores, chosen in made(60)], similarity_table())
+        fit_slates([(items, scores * unit, chosen) for items, scores, chosen in made(60)], TABLE)
         for unit in (1, 1e200, 0)
     )
     assert others[0].slope.value * 1e200 == pytest.approx(one.slope.value, rel=1e-6)
