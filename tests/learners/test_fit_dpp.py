@@ -140,6 +140,7 @@ def test_invalid_options_and_data_are_refused() -> None:
         ("init", "zeros"),
         *(("restarts", value) for value in (0, 2.5)),
         *(("tol", value) for value in ("a", -1.0, float("nan"))),
+        *(("validation", value) for value in (-0.1, 1, 1.5, np.nan, "a", True)),
         ("max_iter", -1),
         ("max_seconds", 0.0),
         *(("threads", value) for value in (0, 1.5)),

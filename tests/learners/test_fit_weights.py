@@ -11,8 +11,6 @@ from helpers.problems import random_kernel
 
 N = 5
 ITEMS = ["bib", "cot", "crib", "monitor", "pram"]
-
-
 MODELS = [dl.DPP(random_kernel(np.random.default_rng(seed), N), ITEMS) for seed in range(3)]
 SIZES = np.array([len(Y) for Y in oracle.subsets(N)])
 
