@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,9 @@ def write_models(folder: Path, models: Mapping[str, SetModel], shares: Mapping[s
 
 def edit_category(folder: Path, slug: str, **changes: Any) -> None:
     """Change the entry of a category in the manifest of a store."""
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = STORE_FOLDER.read(folder)
     next(each for each in manifest["categories"] if each["slug"] == slug).update(changes)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    STORE_FOLDER.write(folder, manifest)
 
 
 def three_categories() -> dict[str, SetModel]:

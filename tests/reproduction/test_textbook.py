@@ -59,17 +59,6 @@ def test_the_oracle_agrees_with_minors_of_K_minors_of_L_and_elementary_processes
     np.testing.assert_allclose(oracle.item_marginals(joint.sum(axis=1)), lam, rtol=1e-9)
 
 
-def test_size_is_a_sum_of_independent_coins_and_mixes_the_k_dpps() -> None:
-    lam, V = spectrum(2)
-    coins = np.array([1.0])
-    for p in lam:
-        coins = np.convolve(coins, [1 - p, p])
-    P = oracle.probabilities_from_K(textbook.compose(lam, V))
-    sizes = oracle.size_distribution(P)
-    np.testing.assert_allclose(sizes, coins, rtol=1e-9)
-    np.testing.assert_allclose(sum(sizes[k] * oracle.k_dpp(P, k) for k in range(N + 1)), P, rtol=1e-12)
-
-
 def test_the_e_step_is_that_of_the_enumerated_posterior_and_the_eigenvalue_update_its_weighted_mean() -> None:
     lam, V = spectrum(4)
     sets = [np.array(Y, dtype=np.int64) for Y in oracle.subsets(N)]

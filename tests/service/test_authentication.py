@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
@@ -44,39 +44,24 @@ UNHANDLED = [
 ]
 
 
-class Deployment(NamedTuple):
-    app: ASGIApp
-    prefix: str  # of every URL
-    root_path: str = ""  # as the ASGI server passes it on
+DEPLOYMENTS = ("direct", "root path", "mounted", "included with a prefix")
 
 
-def with_root_path(app: FastAPI) -> Deployment:
-    """The server adds the prefix to the path, as `uvicorn --root-path` does."""
-    return Deployment(app, "/dpp", "/dpp")
-
-
-def mounted(app: FastAPI) -> Deployment:
+def deployed(app: FastAPI, how: str) -> tuple[ASGIApp, str, str]:
+    """Return an application, the prefix of every address, and the root path that the ASGI server passes on."""
+    if how == "direct":
+        return app, "", ""
+    if how == "root path":  # the server adds the prefix to the path, as `uvicorn --root-path` does
+        return app, "/dpp", "/dpp"
     host = FastAPI()
-    host.mount("/dpp", app)
-    return Deployment(host, "/dpp")
-
-
-def included_with_prefix(app: FastAPI) -> Deployment:
-    """Another application includes the routes, with the middleware and the error handlers."""
-    host = FastAPI()
-    host.user_middleware.extend(app.user_middleware)
-    host.include_router(app.router, prefix="/dpp")
-    for error, handler in app.exception_handlers.items():
-        host.add_exception_handler(error, handler)
-    return Deployment(host, "/dpp")
-
-
-DEPLOYMENTS: dict[str, Callable[[FastAPI], Deployment]] = {
-    "direct": lambda app: Deployment(app, ""),
-    "root path": with_root_path,
-    "mounted": mounted,
-    "included with a prefix": included_with_prefix,
-}
+    if how == "mounted":
+        host.mount("/dpp", app)
+    else:  # the routes, with the middleware and the error handlers
+        host.user_middleware.extend(app.user_middleware)
+        host.include_router(app.router, prefix="/dpp")
+        for error, handler in app.exception_handlers.items():
+            host.add_exception_handler(error, handler)
+    return host, "/dpp", ""
 
 
 @pytest.fixture(scope="module")
@@ -90,14 +75,14 @@ def direct(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 @pytest.fixture(scope="module", params=DEPLOYMENTS)
 def ask(request: pytest.FixtureRequest, direct: Client) -> Iterator[Callable[..., httpx.Response]]:
     """Send a request to one deployment of the application."""
-    deployed = DEPLOYMENTS[request.param](direct.app)
-    transport = httpx.ASGITransport(deployed.app, raise_app_exceptions=False, root_path=deployed.root_path)
+    app, prefix, root_path = deployed(direct.app, request.param)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False, root_path=root_path)
     requests = httpx.AsyncClient(transport=transport, base_url="http://here")
 
     with asyncio.Runner() as runner:
 
         def send(method: str, path: str, **options: Any) -> httpx.Response:
-            return runner.run(requests.request(method, f"http://here{deployed.prefix}{path}", **options))
+            return runner.run(requests.request(method, f"http://here{prefix}{path}", **options))
 
         yield send
 

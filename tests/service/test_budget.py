@@ -9,21 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dpplearn as dl
 from dpplearn.service.budget import MAX_EXPENSIVE, Budget, Costs
 from dpplearn.service.errors import Problem
+from helpers.problems import as_mixture, random_mixture
 from helpers.service import Client, answer_of, client, problem_of
 
 
 def mixture(n: int, segments: int) -> dl.Mixture:
-    rng = np.random.default_rng(0)
-    U = rng.standard_normal((n, 5)) / 3
-    log_odds = rng.standard_normal((segments, n)) - np.log(n / 5)
-    items = [f"item {i}" for i in range(n)]
-    return dl.Mixture.from_arrays(rng.dirichlet(np.ones(segments)), log_odds, U @ U.T, items=items, nonempty=True)
+    return as_mixture(random_mixture(segments, n), [f"item {i}" for i in range(n)], nonempty=True)
 
 
 @pytest.mark.slow

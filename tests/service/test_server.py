@@ -9,16 +9,18 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from dpplearn.utils.files import digest
 from helpers import command
 from helpers.problems import as_mixture, random_mixture
 from helpers.program import PATIENCE, is_running, wait_for
 from helpers.service import Connection, Server, server
-from helpers.stores import SHARES, three_categories, write_models
+from helpers.stores import edit_category
 
 pytestmark = pytest.mark.slow
 
@@ -33,16 +35,10 @@ def served(folder: Path, tmp_path: Path) -> Iterator[Server]:
 
 
 def swap(folder: Path, seed: int) -> None:
-    """A new store as fit_all puts it in place: files of new names, and the manifest last."""
-    models = three_categories() | {"sleep": as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"])}
-    aside = write_models(folder.with_name(f"aside-{seed}"), models, SHARES)
-    manifest = json.loads((aside / "manifest.json").read_text())
-    for each in manifest["categories"]:
-        new = f"{each['slug']}-{seed}.safetensors"
-        os.replace(aside / each["file"], folder / new)
-        each["file"] = new
-    (aside / "manifest.json").write_text(json.dumps(manifest))
-    os.replace(aside / "manifest.json", folder / "manifest.json")
+    """Replace a model as fit_all does: a file of a new name, and the manifest last."""
+    file = folder / f"sleep-{seed}.safetensors"
+    as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]).save(file)
+    edit_category(folder, "sleep", file=file.name, sha256=digest(file))
 
 
 def test_one_server_swaps_models_under_load_logs_no_baskets_and_finishes_a_request_before_it_ends(
@@ -59,18 +55,17 @@ def test_one_server_swaps_models_under_load_logs_no_baskets_and_finishes_a_reque
                 statuses.append(status)
                 versions.add(json.loads(body)["version"])
 
-    loads = [threading.Thread(target=load) for _ in range(3)]
+    with ThreadPoolExecutor() as pool:
+        loads = [pool.submit(load) for _ in range(3)]
+        try:
+            for seed in range(SWAPS):
+                wait_for(lambda n=seed: len(versions) > n, served.process)  # type: ignore[misc]
+                swap(folder, seed)
+            wait_for(lambda: len(versions) > SWAPS, served.process)
+        finally:
+            done.set()
     for each in loads:
-        each.start()
-    try:
-        for seed in range(SWAPS):
-            wait_for(lambda n=seed: len(versions) > n, served.process)  # type: ignore[misc]
-            swap(folder, seed)
-        wait_for(lambda: len(versions) > SWAPS, served.process)
-    finally:
-        done.set()
-        for each in loads:
-            each.join()
+        each.result()
     assert set(statuses) == {200}
     assert len(served.events("store_replaced")) == SWAPS
     served.ask("POST", RECOMMEND, {"basket": ["crib"]}, {"x-request-id": "mine"})
