@@ -18,8 +18,9 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,13 +154,13 @@ class _Group:
 
     format: str
     names: tuple[str, ...]
-    delimiter: str = ""
-    paths: Mapping[str, str] = field(default_factory=dict)  # by the absolute path of the file, or its copy, to read
+    delimiter: str
+    paths: Mapping[str, str]  # by the absolute path of the file, or its copy, to read; "" is a table in memory
 
     @property
     def source(self) -> str:
-        """What messages call the group."""
-        return next(iter(self.paths.values()), "the table")
+        """The name of the group in messages: that of its first file."""
+        return next(iter(self.paths.values()))
 
     def scan(self, places: Sequence[int]) -> str:
         """Return a query for some columns as c0, c1, ..., with file, row, and the text of the row as a list."""
@@ -169,7 +170,7 @@ class _Group:
         extra = "filename AS file, NULL AS row"
         if self.format == "frame":
             table = f"(SELECT *, row_number() OVER () FROM registered) AS t({names}, row)"
-            extra = "NULL AS file, row"
+            extra = "'' AS file, row"
         elif self.format == "parquet":
             options = "union_by_name = true, hive_partitioning = false"
             table = f"read_parquet({sql_files(self.paths)}, {options}) AS t({names})"
@@ -188,7 +189,16 @@ class _Group:
         chosen = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
         return f"SELECT {chosen}, {extra}, {text} AS text FROM {table}"
 
-    def records(self, file: str, places: Sequence[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    def examples(self, file: str, rows: Sequence[Any], places: Sequence[int]) -> Iterator[BadRow]:
+        """Yield rows of a file as examples. Rows of text have no number: they are looked for in the file."""
+        found: Iterable[Any] = [(each["row"], tuple((value or "").strip() for value in each["text"])) for each in rows]
+        if rows[0]["row"] is None:
+            wanted = {text for _, text in found}
+            found = (each for each in self._records(file, places) if each[1] in wanted)
+        for line, text in found:
+            yield BadRow(self.paths[file], line, _short(", ".join(text)))
+
+    def _records(self, file: str, places: Sequence[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Yield the values of each row of a text file as texts, with the line on which it begins."""
         with open_text(file, newline="" if self.delimiter else None, errors="replace") as lines:
             if self.format == "json":
@@ -233,7 +243,6 @@ class Transactions:
         self.rejects: list[Reject] = []
         self.integer_items = False  # whether items are integers and not names
         self.n_rows = 0  # rows that can be used
-        self._kind = "TABLE"
 
     @classmethod
     def open(
@@ -274,7 +283,7 @@ class Transactions:
         connection.execute("SET TimeZone = 'UTC'; SET pandas_analyze_sample = 0; SET enable_progress_bar = false")
         with TemporaryDirectory(prefix="dpplearn-") as folder:
             groups = _groups(connection, source, columns, format, Path(folder))
-            label = source_name([path for group in groups for path in group.paths.values()] or ["the table"])
+            label = source_name([path for group in groups for path in group.paths.values()])
             found = columns.resolve([name for group in groups for name in group.names])
             guessed = {*found.by_role.items()} - {*columns.by_role.items()} - {(role, role) for role in ROLES}
             if guessed:
@@ -318,8 +327,7 @@ class Transactions:
         checks = all_plain("basket", good) if is_text else "false", all_plain("item", good)
         query = f"SELECT count(*) FILTER ({good}), {', '.join(checks)} FROM {rows}"
         self.n_rows, plain_baskets, plain_items = run(query).fetchall()[0]
-        rejects = _rejected_lines(self.connection, groups) + self._unusable(groups, places)
-        self.rejects = _summary(rejects)
+        self.rejects = _rejected_lines(self.connection, groups) + self._unusable(groups, places)
         # Text in Parquet files and data frames is text: only files without types leave open what digits mean.
         untyped = all(
             group.format in ("csv", "json") or kind in INTEGER_TYPES | WIDE_TYPES
@@ -352,22 +360,18 @@ class Transactions:
         """
 
     def _unusable(self, groups: Sequence[_Group], places: Sequence[Sequence[int]]) -> list[Reject]:
-        """Return the rows without a usable value, per reason and file."""
+        """Return the rows without a usable value, per reason."""
         found = self.connection.execute(f"""
             SELECT reason, count(*), min(place, {MAX_COMPARED}) FROM {self.name}_rows WHERE reason IS NOT NULL
-            GROUP BY reason, place.file ORDER BY reason, place.file
+            GROUP BY reason ORDER BY reason
         """)
         group_of = {file: each for each in zip(groups, places, strict=True) for file in each[0].paths}
         rejects = []
         for reason, n, rows in found.fetchall():
-            file = rows[0]["file"]
-            lines = ((each["row"], tuple((value or "").strip() for value in each["text"])) for each in rows)
-            group, columns = group_of.get(file, (groups[0], ()))
-            if rows[0]["row"] is None:  # a row of text has no number: it is looked for in the file
-                wanted = {text for _, text in lines}
-                lines = (each for each in group.records(file, columns) if each[1] in wanted)
-            path = group.paths.get(file, group.source)
-            examples = [BadRow(path, line, _short(", ".join(text))) for line, text in islice(lines, MAX_EXAMPLES)]
+            examples: list[BadRow] = []
+            for file, some in groupby(rows, key=itemgetter("file")):
+                group, columns = group_of[file]
+                examples += islice(group.examples(file, list(some), columns), MAX_EXAMPLES - len(examples))
             rejects.append(Reject(reason, n, tuple(examples)))
         return rejects
 
@@ -380,7 +384,7 @@ class Transactions:
         """
         run, used = self.connection.execute, self.columns.by_role
         with explained(self.source):
-            self._number_baskets()
+            n_baskets = self._number_baskets()
             query = "SELECT basket, weight, highest FROM baskets WHERE weight <> highest ORDER BY number LIMIT 1"
             for basket, low, high in run(query).fetchall():
                 raise InputError(
@@ -391,17 +395,22 @@ class Transactions:
             labels = run(f"SELECT DISTINCT {label} AS label FROM {self.name} ORDER BY label").fetchall()
             catalogue = Catalogue.of(label for (label,) in labels)
             self._register_labels(catalogue)
-            pairs = run(f"""
-                SELECT number, position FROM {self.name} JOIN baskets USING (basket) JOIN labels USING (item)
-                ORDER BY 1, 2
-            """).fetchnumpy()
-            columns = run("""
-                SELECT basket, weight, make_timestamp(epoch_us(time)) AS time FROM baskets ORDER BY number
-            """).fetchnumpy()
+            pairs = f"{self.name} JOIN baskets USING (basket) JOIN labels USING (item)"
+            return self._of_numbers(pairs, 0, n_baskets, catalogue)
+
+    def _of_numbers(self, pairs: str, first: int, n: int, catalogue: Catalogue) -> Baskets:
+        """Return n baskets from a number on; `pairs` is SQL for a table of numbers and positions of items."""
+        inside = f"number BETWEEN {first} AND {first + n - 1}"
+        query = f"SELECT number - {first} AS number, position FROM {pairs} WHERE {inside} ORDER BY ALL"
+        found = self.connection.execute(query).fetchnumpy()
+        query = (
+            f"SELECT basket, weight, make_timestamp(epoch_us(time)) AS time FROM baskets WHERE {inside} ORDER BY number"
+        )
+        columns, used = self.connection.execute(query).fetchnumpy(), self.columns.by_role
         return Baskets.from_pairs(
-            np.asarray(pairs["number"]),
-            np.asarray(pairs["position"]),
-            len(columns["basket"]),
+            np.asarray(found["number"]),
+            np.asarray(found["position"]),
+            n,
             catalogue,
             np.asarray(columns["weight"]) if "weight" in used else None,
             np.asarray(columns["basket"]),
@@ -456,13 +465,7 @@ class Transactions:
             FROM {self.name} JOIN baskets USING (basket) JOIN labels USING (item) ORDER BY ALL
         """)
         for first in range(0, n_baskets, batch_size):
-            n = min(batch_size, n_baskets - first)
-            inside = f"number BETWEEN {first} AND {first + n - 1}"
-            query = f"SELECT number, position FROM {self.name}_held WHERE {inside} ORDER BY ALL"
-            pairs = self.connection.execute(query).fetchnumpy()
-            ids = self.connection.execute(f"SELECT basket FROM baskets WHERE {inside} ORDER BY number").fetchnumpy()
-            rows, positions = np.asarray(pairs["number"]) - first, np.asarray(pairs["position"])
-            yield Baskets.from_pairs(rows, positions, n, catalogue, ids=np.asarray(ids["basket"]))
+            yield self._of_numbers(f"{self.name}_held", first, min(batch_size, n_baskets - first), catalogue)
 
 
 def read_rows(source: Any) -> tuple[str, list[str], list[tuple[Any, ...]], bool]:
@@ -566,7 +569,7 @@ def _frame(connection: DuckDBPyConnection, table: Any) -> _Group:
         raise InputError(f"got a {kind}; expected a path, a pandas or polars DataFrame or an Arrow table") from None
     # duckdb renames columns whose names repeat or differ only in case.
     own = getattr(table, "column_names", getattr(table, "columns", seen))
-    return _Group("frame", tuple(map(str, own)) if len(own) == len(seen) else tuple(seen))
+    return _Group("frame", tuple(map(str, own if len(own) == len(seen) else seen)), "", {"": "the table"})
 
 
 def _names(
@@ -641,16 +644,6 @@ def _line_at(path: str, byte: int) -> int:
             line += chunk.count(b"\n") or chunk.count(b"\r")
             byte -= len(chunk)
     return line
-
-
-def _summary(rejects: Iterable[Reject]) -> list[Reject]:
-    """Add up rejects per reason."""
-    found: dict[str, Reject] = {}
-    for each in rejects:
-        before = found.get(each.reason, Reject(each.reason, 0, ()))
-        examples = (*before.examples, *each.examples)[:MAX_EXAMPLES]
-        found[each.reason] = Reject(each.reason, before.count + each.count, examples)
-    return list(found.values())
 
 
 def _short(text: str) -> str:
