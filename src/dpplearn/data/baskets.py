@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -21,10 +21,7 @@ from dpplearn.data.unknown import ADVICE, SHOWN, LeftOut, check_unknown
 from dpplearn.data.validate import as_ids, as_rows, as_weights, pairs_by_label, pairs_of_lists, pairs_of_matrix
 from dpplearn.data.weights import (
     Totals,
-    are_counts,
     can_be_divided,
-    effective_number,
-    fold_weights,
     item_weights,
     pair_weights,
     without_replacement,
@@ -36,8 +33,92 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
+class WeightedSets:
+    """Weighted sets over a catalogue, in one place (`Baskets`) or in several (`Parts`)."""
+
+    catalogue: Catalogue
+
+    def sum(self, function: Callable[[Baskets], Any], threads: int | None = None) -> Any:
+        """Return the sum of `function(part)` over the parts, in their order. `Baskets` are one part.
+
+        Parameters
+        ----------
+        function : callable
+            A function of a module, so that other processes can import it, or a `partial` of one. Its result supports
+            `+`, or is a tuple of such values.
+        threads : int, optional
+            Number of parts of this process at a time. By default one per core.
+
+        Returns
+        -------
+        the type that the function returns
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["bib"], ["crib"], ["bib"]]).sum(len)
+        3
+        """
+        raise NotImplementedError
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The labels of the catalogue."""
+        return self.catalogue.labels
+
+    @property
+    def n_items(self) -> int:
+        """The size of the catalogue."""
+        return len(self.catalogue)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """Sums over all baskets."""
+        found: Totals = self.sum(Totals.of)
+        return found
+
+    @cached_property
+    def item_weights(self) -> Floats:
+        """Total weight of the baskets that contain each item, (n_items,)."""
+        return read_only(self.sum(item_weights))
+
+    @property
+    def pair_weights(self) -> Floats:
+        """Total weight of the baskets that contain each pair of items, (n_items, n_items)."""
+        return read_only(self.sum(pair_weights))
+
+    def frequencies(self) -> Floats:
+        """Return m_i, the weighted share of baskets with item i.
+
+        Returns
+        -------
+        array (n_items,)
+            In the order of the catalogue.
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).frequencies().tolist()
+        [0.5, 1.0]
+        """
+        return self.item_weights / self.totals.positive_weight
+
+    def pair_frequencies(self) -> Floats:
+        """Return m_ij, the weighted share of baskets with both i and j.
+
+        Returns
+        -------
+        array (n_items, n_items)
+            Symmetric, with m_i on the diagonal.
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).pair_frequencies().tolist()
+        [[0.5, 0.5], [0.5, 1.0]]
+        """
+        return self.pair_weights / self.totals.positive_weight
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Baskets:
+class Baskets(WeightedSets):
     """Item sets with weights over a catalogue. Immutable.
 
     Made by `from_lists`, `from_matrix`, `from_table` or `read_baskets`, which validate their input. Basket i holds the
@@ -301,15 +382,8 @@ class Baskets:
         """
         return self.indices[self.offsets[row] : self.offsets[row + 1]]
 
-    @property
-    def items(self) -> tuple[Label, ...]:
-        """The labels of the catalogue."""
-        return self.catalogue.labels
-
-    @property
-    def n_items(self) -> int:
-        """The size of the catalogue."""
-        return len(self.catalogue)
+    def sum(self, function: Callable[[Baskets], Any], threads: int | None = None) -> Any:
+        return function(self)
 
     @cached_property
     def total_weight(self) -> float:
@@ -320,16 +394,6 @@ class Baskets:
     def sizes(self) -> Ints:
         """The number of items of each basket."""
         return read_only(self.offsets[1:] - self.offsets[:-1])
-
-    @cached_property
-    def totals(self) -> Totals:
-        """Sums over all baskets."""
-        return Totals.of(self)
-
-    @cached_property
-    def item_weights(self) -> Floats:
-        """Total weight of the baskets that contain each item, (n_items,)."""
-        return read_only(item_weights(self))
 
     @cached_property
     def n_units(self) -> int:
@@ -345,36 +409,6 @@ class Baskets:
     def blocks(self) -> Blocks:
         """The baskets in the layout of the compiled loops."""
         return in_blocks(self.indices, self.offsets, self.weights)
-
-    def frequencies(self) -> Floats:
-        """Return m_i, the weighted share of baskets with item i.
-
-        Returns
-        -------
-        array (n_items,)
-            In the order of the catalogue.
-
-        Examples
-        --------
-        >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).frequencies().tolist()
-        [0.5, 1.0]
-        """
-        return self.item_weights / self.totals.positive_weight
-
-    def pair_frequencies(self) -> Floats:
-        """Return m_ij, the weighted share of baskets with both i and j.
-
-        Returns
-        -------
-        array (n_items, n_items)
-            Symmetric, with m_i on the diagonal.
-
-        Examples
-        --------
-        >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).pair_frequencies().tolist()
-        [[0.5, 0.5], [0.5, 1.0]]
-        """
-        return pair_weights(self) / self.totals.positive_weight
 
     # Some of the baskets, or other weights.
 
@@ -494,9 +528,7 @@ class Baskets:
         >>> Baskets.from_lists([["bib"], ["crib"]], weights=[0.1, 0.1]).as_counts().weights.round(6).tolist()
         [1.0, 1.0]
         """
-        if are_counts(self.weights) or not self.total_weight > 0:
-            return self
-        return self.reweighted(effective_number(self.weights) / self.total_weight)
+        return self if self.totals.are_counts else self.reweighted(self.totals.count_scale)
 
     def split(self, fraction: float | None = None, rng: Seed = None, *, before: Any = None) -> tuple[Baskets, Baskets]:
         """Split the baskets at random, or by time.
@@ -561,7 +593,13 @@ class Baskets:
         >>> Baskets.from_lists([["bib"], ["crib"]] * 3).folds(3, np.random.default_rng(0)).sum(axis=1).tolist()
         [2.0, 2.0, 2.0]
         """
-        return fold_weights(self.weights, n, rng)
+        if not can_be_divided(self.weights):
+            return np.where(rng.permutation(len(self)) % n == np.arange(n)[:, None], self.weights, 0)
+        left, found = self.weights.copy(), np.empty((n, len(self)))
+        for fold in range(n):
+            found[fold] = without_replacement(left, -(-int(left.sum()) // (n - fold)), rng)
+            left -= found[fold]
+        return found
 
     def deduplicated(self) -> Baskets:
         """Merge equal sets and add their weights.
@@ -577,15 +615,16 @@ class Baskets:
         >>> Baskets.from_lists([["crib"], ["bib"], ["crib"]]).deduplicated().weights.tolist()
         [1.0, 2.0]
         """
-        indices, weights, sizes = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0, np.int64)]
+        rows, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
         for group in self.by_size:
-            order, starts = _equal_sets(group.sets, self.weights[group.rows])
-            indices.append(group.sets[order[starts]].reshape(-1))
-            weights.append(np.add.reduceat(self.weights[group.rows[order]], starts))
-            sizes.append(np.full(len(starts), group.sets.shape[1]))
-        return Baskets(
-            np.concatenate(indices), _offsets(np.concatenate(sizes)), np.concatenate(weights), self.catalogue
-        )
+            # By weight among equal sets, so that sums of weights do not depend on the order of the rows.
+            order = np.lexsort([self.weights[group.rows], *group.sets.T[::-1]])
+            sets, ordered = group.sets[order], group.rows[order]
+            new = np.append(True, (sets[1:] != sets[:-1]).any(axis=1))
+            rows.append(ordered[new])
+            weights.append(np.add.reduceat(self.weights[ordered], np.flatnonzero(new)))
+        merged = replace(self, ids=None, times=None).subset(np.concatenate(rows))
+        return replace(merged, weights=np.concatenate(weights))
 
     def digest(self) -> str:
         """Return a SHA-256 digest of the sets in their order, without their weights and labels.
@@ -806,18 +845,6 @@ def _joined(arrays: Sequence[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | Non
 
 def _offsets(sizes: npt.NDArray[Any]) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def _equal_sets(sets: Items, weights: Floats) -> tuple[Ints, Ints]:
-    """Return an order of the rows in which equal sets are neighbours, and where each distinct set begins in it.
-
-    Lexicographic, and by weight among equal sets, so that sums of weights do not depend on the order of the rows.
-    """
-    order = np.lexsort([weights, *sets.T[::-1]])
-    ordered = sets[order]
-    new = np.ones(len(sets), dtype=bool)
-    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return order, np.flatnonzero(new)
 
 
 def as_baskets(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue | None = None) -> Baskets:

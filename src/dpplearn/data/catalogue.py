@@ -52,9 +52,7 @@ class Catalogue:
     @classmethod
     def of(cls, labels: Iterable[Any]) -> Catalogue:
         """Return the catalogue of these labels, after checking that they have one type and are distinct."""
-        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
-            raise InputError(f"got {labels!r} where a list of items was expected; write [{labels!r}]")
-        labels = tuple(as_label(label) for label in labels)
+        labels = tuple(as_label(label) for label in as_list(labels))
         if not labels:
             raise InputError("the catalogue is empty; a model needs at least one item")
         first = {type(label): label for label in reversed(labels)}
@@ -94,9 +92,7 @@ class Catalogue:
 
     def positions(self, labels: Iterable[Any]) -> Ints:
         """Return the positions of distinct labels."""
-        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
-            raise InputError(f"got the single item {labels!r} where a list of items was expected; write [{labels!r}]")
-        found = np.array([self.position(label) for label in labels], dtype=np.int64)
+        found = np.array([self.position(label) for label in as_list(labels)], dtype=np.int64)
         if len(set(found.tolist())) < len(found):
             raise InputError(f"item {self.labels[np.bincount(found).argmax()]!r} is named twice; name it once")
         return found
@@ -123,6 +119,13 @@ class Catalogue:
         known = f"the catalogue has {count(len(self), 'item')}, from {self.labels[0]!r} to {self.labels[-1]!r}"
         hint = f"did you mean {' or '.join(repr(name) for name in close)}?" if close else known
         return f"item {label!r} is not in the catalogue; {hint}"
+
+
+def as_list(items: Any, what: str = "") -> list[Any]:
+    """Return items as a list; raise an error, which begins with `what`, for a single item."""
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable) or getattr(items, "ndim", 1) == 0:
+        raise InputError(f"{what}got {items!r} where a list of items was expected; write [{items!r}]")
+    return list(items.tolist() if isinstance(items, np.ndarray) and items.dtype.kind in "iu" else items)
 
 
 def as_label(label: Any) -> Label:

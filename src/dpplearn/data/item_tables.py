@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.transactions import read_rows
@@ -17,10 +17,11 @@ SHOWN = 3  # examples
 MISSING_TEXTS = {"na", "n/a", "nan", "null", "none"}  # what stands for a missing value in files of text
 
 
-class Table(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Table:
     """Columns with one value per row. None is a missing value. Texts have no blanks around them."""
 
-    source: str  # what to call it in messages
+    source: str  # its name in messages
     columns: dict[str, list[Any]]
     texts: bool  # whether all values are texts, as in a CSV file
 
@@ -50,12 +51,9 @@ def _value(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class ItemTable:
+class ItemTable(Table):
     """A table with one row per item. The column of the labels is not among the columns."""
 
-    source: str
-    columns: dict[str, list[Any]]
-    texts: bool
     catalogue: Catalogue
 
     def rows_of(self, labels: Sequence[Label]) -> list[int]:
@@ -75,7 +73,8 @@ def read_item_table(table: Any, item: str | None = None) -> ItemTable:
 
     The labels are in the column `item`; by default in that called "item", or else in the first.
     """
-    source, columns, texts = read_table(table)
+    read = read_table(table)
+    source, columns = read.source, read.columns
     column = item.strip() if item is not None else ITEM if ITEM in columns else next(iter(columns))
     if column not in columns:
         raise InputError(f"item must be a column of {source}, one of {contents(columns)}, got {item!r}")
@@ -83,7 +82,7 @@ def read_item_table(table: Any, item: str | None = None) -> ItemTable:
         catalogue = Catalogue.of(columns.pop(column))
     except InputError as error:
         raise InputError(f"column {column!r} of {source}: {error}") from None
-    if texts:
+    if read.texts:
         for name, values in columns.items():
             columns[name] = [None if str(value).lower() in MISSING_TEXTS else value for value in values]
-    return ItemTable(source, columns, texts, catalogue)
+    return ItemTable(source, columns, read.texts, catalogue)

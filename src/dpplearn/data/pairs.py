@@ -28,7 +28,8 @@ MAX_PAIRS = 5_000_000  # co-occurring pairs that are counted, 12 bytes each
 MAX_FREQUENT_ITEMS = 2000  # all pairs of these are tested, also those that never co-occurred
 MIN_EXPECTED = 3.0  # P(no co-occurrence) = e⁻³ ≈ 0.05: with fewer expected, none observed is never significant
 MIN_SCALE = 0.05  # of s; with fewer items per basket, no co-occurrence can be expected
-MAX_BISECTIONS = 60
+CONVERGED = 1e-12  # step of Newton's method at which it stops
+MAX_STEPS = 100
 
 
 class Pair(NamedTuple):
@@ -125,8 +126,8 @@ def significant(p: Floats, level: float = FDR_LEVEL, n_tests: int = 0) -> Bools:
     return rejected
 
 
-def independence_scale(frequencies: Floats, empty_ratio: float = 0.0) -> float:
-    """Return s of the module documentation, by bisection.
+def independence_scale(frequencies: Floats, empty_ratio: float = 0.0, least: float = MIN_SCALE) -> float:
+    """Return s of the module documentation, by Newton's method, which decreases from s = 1 to the root.
 
     Parameters
     ----------
@@ -134,18 +135,22 @@ def independence_scale(frequencies: Floats, empty_ratio: float = 0.0) -> float:
     empty_ratio : float, default 0
         Probability of the empty basket relative to independent items: 0 if it is excluded, 1 for s = 1. In between, s
         solves s (1 − e) = 1 − Π(1 − s m_i) with e = empty_ratio Π(1 − m_i).
+    least : float
+        Smallest s. If the frequencies sum to 1 or less, as in data of single items, the root is 0.
     """
-    if empty_ratio == 1 or not len(frequencies):
+    if empty_ratio >= 1 or not len(frequencies):
         return 1.0
     nonempty = 1 - empty_ratio * float(np.prod(1 - frequencies))
-    low, high = MIN_SCALE, 1.0
-    for _ in range(MAX_BISECTIONS):
-        s = (low + high) / 2
-        if -np.expm1(np.log1p(-np.minimum(s * frequencies, 1 - 1e-15)).sum()) > s * nonempty:
-            low = s
-        else:
-            high = s
-    return high
+    s = 1 - CONVERGED
+    for _ in range(MAX_STEPS):
+        out = 1 - frequencies * s
+        none = float(np.prod(out))
+        slope = nonempty - none * float((frequencies / out).sum())
+        step = (s * nonempty - 1 + none) / slope if slope > 0 else s
+        s = max(s - step, least)
+        if abs(step) < CONVERGED or s == least:
+            break
+    return s
 
 
 class PairCounts(NamedTuple):

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from dpplearn.arrays import Floats, read_only
-from dpplearn.data.baskets import Baskets
-from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.data.weights import Totals, item_weights, pair_weights
+from dpplearn.arrays import Floats
+from dpplearn.data.baskets import Baskets, WeightedSets
+from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
 from dpplearn.utils.threads import alone, map_over_threads
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 Sum = TypeVar("Sum")
 
 
-class Parts:
+class Parts(WeightedSets):
     """Baskets over one catalogue in several parts. `fit` sums statistics over the parts, in their order.
 
     Created by `Parts.of` or `read_parts`. Workers keep their parts until `close` or the end of a `with` block.
@@ -99,86 +98,16 @@ class Parts:
         return len(self.parts)
 
     @property
-    def items(self) -> tuple[Label, ...]:
-        """The labels of the catalogue."""
-        return self.catalogue.labels
-
-    @property
-    def n_items(self) -> int:
-        """The size of the catalogue."""
-        return len(self.catalogue)
-
-    @cached_property
-    def totals(self) -> Totals:
-        """Sums over all baskets."""
-        found: Totals = self.sum(attrgetter("totals"))
-        return found
-
-    @property
     def total_weight(self) -> float:
         """The sum of the weights."""
         return self.totals.weight
 
     @cached_property
-    def item_weights(self) -> Floats:
-        """Total weight of the baskets that contain each item, (n_items,)."""
-        return read_only(self.sum(item_weights))
-
-    @cached_property
     def pair_weights(self) -> Floats:
         """Total weight of the baskets that contain each pair of items, (n_items, n_items)."""
-        return read_only(self.sum(pair_weights))
-
-    def frequencies(self) -> Floats:
-        """Return m_i, the weighted fraction of baskets that contain item i.
-
-        Returns
-        -------
-        array (n_items,)
-            In the order of the catalogue.
-
-        Examples
-        --------
-        >>> Parts.of([Baskets.from_lists([["bib", "crib"], ["crib"]])]).frequencies().tolist()
-        [0.5, 1.0]
-        """
-        return self.item_weights / self.totals.positive_weight
-
-    def pair_frequencies(self) -> Floats:
-        """Return m_ij, the weighted fraction of baskets that contain both i and j.
-
-        Returns
-        -------
-        array (n_items, n_items)
-            Symmetric, with m_i on the diagonal.
-
-        Examples
-        --------
-        >>> Parts.of([Baskets.from_lists([["bib", "crib"], ["crib"]])]).pair_frequencies().tolist()
-        [[0.5, 0.5], [0.5, 1.0]]
-        """
-        return self.pair_weights / self.totals.positive_weight
+        return super().pair_weights
 
     def sum(self, function: Callable[[Baskets], Any], threads: int | None = None) -> Any:
-        """Return the sum of `function(part)` over the parts, in their order.
-
-        Parameters
-        ----------
-        function : callable
-            A function of a module, so that other processes can import it, or a `partial` of one. Its result supports
-            `+`, or is a tuple of such values.
-        threads : int, optional
-            Number of parts of this process at a time. By default one per core.
-
-        Returns
-        -------
-        the type that the function returns
-
-        Examples
-        --------
-        >>> Parts.of([Baskets.from_lists([["bib"]]), Baskets.from_lists([["crib"], ["bib"]])]).sum(len)
-        3
-        """
         return reduce(_added, _answers(self.cluster, function, self.parts, threads))
 
     def changed(self, function: Callable[..., Baskets], *columns: Sequence[Any]) -> Parts:

@@ -13,7 +13,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.features import as_catalogue
 from dpplearn.data.item_tables import read_item_table
-from dpplearn.data.validate import as_array, is_null
+from dpplearn.data.validate import is_null
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
 
@@ -53,7 +53,7 @@ def read_similarity(similarity: Any, items: Baskets | Catalogue | Sequence[Label
     n = len(catalogue)
     try:
         labels, values = _labelled(similarity, catalogue)
-        array = as_array(values)
+        array = np.asarray(values)
         if array.ndim == 1:
             array = np.array(list(values), dtype=object)
         if labels is not None:

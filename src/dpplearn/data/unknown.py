@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.catalogue import Catalogue, Label, as_list
 from dpplearn.errors import InputError
 from dpplearn.utils.text import contents, count
 
@@ -56,7 +56,7 @@ def check_unknown(unknown: str) -> str:
 
 def known_items(items: Iterable[Any], catalogue: Catalogue, unknown: str) -> tuple[Iterable[Any], tuple[Label, ...]]:
     """Return the items that the catalogue has, and those that are dropped. With "error" nothing is dropped."""
-    if check_unknown(unknown) == "error" or isinstance(items, str | bytes):
+    if check_unknown(unknown) == "error":
         return items, ()
-    items = list(items)
+    items = as_list(items)
     return [item for item in items if item in catalogue], tuple(item for item in items if item not in catalogue)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.data.catalogue import Catalogue, Label, is_plain_integer
+from dpplearn.data.catalogue import Catalogue, Label, as_list, is_plain_integer
 from dpplearn.errors import InputError
 
 Pairs = tuple[Ints, Ints, int, Catalogue]  # basket numbers, item positions, number of baskets, catalogue
@@ -24,18 +24,19 @@ def pairs_of_lists(
 ) -> Pairs:
     """Return the pairs of lists of names, or of integers, which are positions unless the catalogue has integers."""
     rows, flat, n_baskets = _flattened(baskets)
-    catalogue = Catalogue.of(items) if items is not None else None
-    if all_integers(flat) and (catalogue is None or catalogue.named):
-        names = catalogue.labels if catalogue is not None else ()
-        if flat and any(is_plain_integer(str(name)) for name in names):
-            raise InputError("the baskets hold integers, and names of items are integers, too; write both as strings")
-        largest = max(flat, default=-1) + 1 if n_items is None else n_items
-        known = Catalogue.numbered(largest if catalogue is None else len(catalogue))
+    integers = all_integers(flat)
+    if items is not None:
+        catalogue = Catalogue.of(items)
+    elif integers:
+        catalogue = Catalogue.numbered(max(flat, default=-1) + 1 if n_items is None else n_items)
     else:
-        known = Catalogue.of(sorted(set(flat), key=str)) if catalogue is None else catalogue
-    catalogue = known if catalogue is None else catalogue
+        catalogue = Catalogue.of(sorted(set(flat), key=str))
     if n_items not in (None, len(catalogue)):
         raise InputError(f"n_items is {n_items}, but the catalogue has {len(catalogue)} items; pass them all as items=")
+    by_position = integers and catalogue.named
+    if by_position and flat and any(is_plain_integer(str(name)) for name in catalogue.labels):
+        raise InputError("the baskets hold integers, and names of items are integers, too; write both as strings")
+    known = Catalogue.numbered(len(catalogue)) if by_position else catalogue
     return rows, look_up(flat, rows, known), n_baskets, catalogue
 
 
@@ -55,7 +56,7 @@ def _flattened(baskets: Iterable[Iterable[Any]]) -> tuple[Ints, list[Any], int]:
             f"got a {type(baskets).__name__} where a list of baskets was expected; use Baskets.from_matrix for a 0/1 "
             "matrix, Baskets.from_table for a table of (basket, item) rows"
         )
-    lists = [as_basket(number, basket) for number, basket in enumerate(baskets)]
+    lists = [as_list(basket, f"basket {number}: ") for number, basket in enumerate(baskets)]
     rows = np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)))
     flat = list(chain.from_iterable(lists))
     for kind in set(map(type, flat)):
@@ -63,12 +64,6 @@ def _flattened(baskets: Iterable[Iterable[Any]]) -> tuple[Ints, list[Any], int]:
             row, item = next((rows[place], item) for place, item in enumerate(flat) if type(item) is kind)
             raise InputError(f"basket {row}: item {item!r} is of type {kind.__name__}; expected names or integers")
     return rows, flat, len(lists)
-
-
-def as_basket(number: int, basket: Any) -> list[Any]:
-    if isinstance(basket, str | bytes) or not isinstance(basket, Iterable):
-        raise InputError(f"basket {number} is {basket!r}; expected a list of items, such as [{basket!r}]")
-    return basket.tolist() if isinstance(basket, np.ndarray) else list(basket)
 
 
 def pairs_of_matrix(matrix: Any, items: Sequence[Label] | None) -> Pairs:
@@ -95,13 +90,6 @@ def pairs_of_matrix(matrix: Any, items: Sequence[Label] | None) -> Pairs:
     return found.row.astype(np.int64), found.col.astype(np.int64), found.shape[0], catalogue
 
 
-def as_array(values: Any) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except ValueError:
-        raise InputError("the rows are not all of one length; expected an array") from None
-
-
 def is_null(item: Any) -> bool:
     """Return whether a value is None, NaN, or a null of pandas, which has no truth value."""
     if isinstance(item, float | np.floating):
@@ -126,14 +114,14 @@ def look_up(flat: list[Any], rows: Ints, catalogue: Catalogue) -> Ints:
 
 def as_rows(rows: npt.ArrayLike, n_baskets: int) -> Ints:
     """Return basket numbers, given as numbers (negative ones from the end) or as a mask."""
-    rows = as_array(rows)
-    if rows.dtype == bool and rows.shape == (n_baskets,):
-        rows = np.flatnonzero(rows)
-    if rows.size == 0:
-        rows = np.zeros(0, np.int64)
-    if rows.dtype.kind not in "iu" or rows.ndim != 1 or not np.all((-n_baskets <= rows) & (rows < n_baskets)):
-        raise InputError(f"rows must be numbers of {n_baskets} baskets or a mask, got {reprlib.repr(rows.tolist())}")
-    return np.arange(n_baskets)[rows]
+    try:
+        given = np.asarray(rows)
+        found = np.arange(n_baskets)[given if given.size else []]
+    except (ValueError, IndexError):  # rows of different length; other numbers, or no integers
+        found = np.zeros((0, 0), np.int64)
+    if found.ndim != 1:
+        raise InputError(f"rows must be numbers of {n_baskets} baskets or a mask, got {reprlib.repr(rows)}")
+    return found
 
 
 def as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:

@@ -46,18 +46,6 @@ def without_replacement(counts: Floats, n: int, rng: np.random.Generator) -> Int
     return np.asarray(rng.multivariate_hypergeometric(counts.astype(np.int64), n, method="marginals"))
 
 
-def fold_weights(weights: Floats, n: int, rng: np.random.Generator) -> Floats:
-    """Return the weight of every basket in each of n random folds of (nearly) equal size, (n, len(weights))."""
-    if not can_be_divided(weights):
-        fold_of = rng.permutation(len(weights)) % n
-        return np.where(fold_of == np.arange(n)[:, None], weights, 0)
-    left, found = weights.copy(), np.empty((n, len(weights)))
-    for fold in range(n):
-        found[fold] = without_replacement(left, -(-int(left.sum()) // (n - fold)), rng)
-        left -= found[fold]
-    return found
-
-
 @dataclass(frozen=True)
 class Totals:
     """Sums over baskets, which add up over parts. Baskets of weight 0 count only in `n_baskets` and `largest`."""
@@ -110,6 +98,11 @@ class Totals:
     def effective_number(self) -> float:
         """The number of baskets that the weights are worth: their sum if they are counts, else (Σw)²/Σw². [Kish65]"""
         return self.weight if self.are_counts else float(np.exp(2 * np.log(self.weight) - self.log_squares))
+
+    @property
+    def count_scale(self) -> float:
+        """The factor that makes the weights numbers of baskets: 1 if they are, else to the effective number."""
+        return 1.0 if self.are_counts else self.effective_number / self.weight
 
 
 def item_weights(sets: Baskets) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.pairs import independence_scale
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.minors import weighted_sum
 from dpplearn.distributions.sampling import log_size_table
@@ -16,7 +17,6 @@ from dpplearn.distributions.spectral import SpectralDPP
 
 SMOOTHING = 0.5  # pseudo-count of baskets with, and of baskets without, each item (Jeffreys prior)
 RAREST = 1e-6  # smallest P(Y ≠ ∅) allowed
-CONVERGED = 1e-12  # step of Newton's method at which it stops
 FAR = 12  # standard deviations above the mean, plus 40 items: larger sizes have a probability below rounding
 
 
@@ -99,16 +99,6 @@ def chances(frequencies: Floats, weight: float, *, smoothing: float = 0.0, nonem
 def before_truncation(frequencies: Floats) -> Floats:
     """Return the probabilities p of independent items whose nonempty sets have the frequencies m.
 
-    p_i = m_i q with q = P(Y ≠ ∅) = 1 − Π(1 − m_i q), by Newton's method, which decreases from q = 1 to the root. If the
-    frequencies sum to 1 or less, as in data of single items, the root is 0, and q is set to RAREST.
+    p_i = m_i q with q = P(Y ≠ ∅) = 1 − Π(1 − m_i q), at least RAREST.
     """
-    q = 1 - CONVERGED
-    for _ in range(100):
-        out = 1 - frequencies * q
-        none = float(np.prod(out))
-        slope = 1 - none * float((frequencies / out).sum())
-        step = (q - 1 + none) / slope if slope > 0 else q
-        q = max(q - step, RAREST)
-        if abs(step) < CONVERGED or q == RAREST:
-            break
-    return np.asarray(frequencies * q)
+    return frequencies * independence_scale(frequencies, least=RAREST)

@@ -29,8 +29,7 @@ def units_of(baskets: B) -> B:
 
     Weights that are not counts are scaled to the effective number of baskets.
     """
-    totals = baskets.totals
-    scale = 1.0 if totals.are_counts else totals.effective_number / totals.weight
+    scale = baskets.totals.count_scale
     found = baskets.changed(partial(_scaled, scale)) if isinstance(baskets, Parts) else _scaled(scale, baskets)
     return found.deduplicated() if found.totals.are_counts else found
 

@@ -13,7 +13,6 @@ from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets, as_baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.times import decay, known_times
-from dpplearn.data.weights import item_weights
 from dpplearn.distributions.components import Stack
 from dpplearn.distributions.interaction import Dense
 from dpplearn.errors import InputError
@@ -202,7 +201,7 @@ def likelihoods(before: Model, after: Model, baskets: Baskets, *, in_sample: boo
 
 def changed_items(before: Model, new: Baskets) -> tuple[tuple[Counted, ...], tuple[Label, ...]]:
     """Return new items, most frequent first, and vanished items, most expected first."""
-    counts = item_weights(new)
+    counts = new.item_weights
     order = [place for place in np.argsort(-counts, kind="stable").tolist() if counts[place] > 0]
     unknown = [Counted(new.items[place], float(counts[place])) for place in order]
     here = new.catalogue.translation(before.catalogue)
@@ -214,7 +213,7 @@ def changed_items(before: Model, new: Baskets) -> tuple[tuple[Counted, ...], tup
 
 def moved_recommendations(before: Model, after: Model, new: Baskets) -> tuple[Moved, ...]:
     """Return the changed recommendations for the most frequent new items that are possible under both models."""
-    order = new.catalogue.select(np.argsort(-item_weights(new), kind="stable"))
+    order = new.catalogue.select(np.argsort(-new.item_weights, kind="stable"))
     possible = [{*model.catalogue.select(np.flatnonzero(model.marginals() > 0))} for model in (before, after)]
     found, both = [], set.intersection(*possible)
     for item in [item for item in order if item in both][:N_COMPARED]:

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.catalogue import Catalogue, Label, as_list
 from dpplearn.data.unknown import known_items
-from dpplearn.data.validate import as_basket
 from dpplearn.distributions.components import Similarity
 from dpplearn.distributions.interaction import similarity_of
 from dpplearn.errors import InputError, whole_number
@@ -155,13 +154,13 @@ def reranked(
         raise InputError(f"strength must be a nonnegative number or the result of fit_slates, got {strength!r}")
     if isinstance(items, Set | Mapping):
         raise InputError(f"items must be a list of candidates in the order of scores, got {type(items).__name__}")
-    items = as_basket(0, items)
+    items = as_list(items)
     many = not items or not isinstance(items[0], Label | np.integer)
     lists, values = (items, scores) if many else ([items], [scores])
     if not hasattr(values, "__len__") or len(values) != len(lists):
         raise InputError(f"scores must be a list of {len(lists)} lists, one per user, got {brief(scores)}")
     users = [
-        _by_score(catalogue, as_basket(user, each), theirs, slope, log, unknown)
+        _by_score(catalogue, as_list(each, f"list {user}: "), theirs, slope, log, unknown)
         for user, (each, theirs) in enumerate(zip(lists, values, strict=True))
     ]
     most = max((len(positions) for positions, _ in users), default=0)
