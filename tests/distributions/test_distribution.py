@@ -11,10 +11,11 @@ from dpplearn import InputError
 from dpplearn.arrays import Floats
 from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.distribution import SetDistribution
-from helpers.oracle import index, membership, subsets
+from golden import adapter, reference
+from golden.compare import assert_answers
+from helpers.oracle import membership, subsets
 
-SUBSETS, HOLDS = subsets(N), membership(N)  # (2^N, N)
-ALL, OF_THREE = (sets_of(subsets(n), n) for n in (N, 3))
+HOLDS, ALL = membership(N), sets_of(subsets(N), N)  # (2^N, N)
 
 every_example = pytest.mark.parametrize("name", EXAMPLES)
 SEED = 2  # of dense and low-rank examples with three components and an interaction each
@@ -42,69 +43,42 @@ def test_probabilities_add_up_and_the_mean_is_theirs(name: str) -> None:
 
 
 @every_example
-def test_items_pairs_and_sizes_are_sums_over_sets(name: str) -> None:
+def test_every_answer_is_the_enumerated_one_also_after_restriction_and_conditioning(name: str) -> None:
     found, P = example(name)
-    sizes = HOLDS.sum(axis=1)
-    np.testing.assert_allclose(found.marginals(), P @ HOLDS, rtol=1e-12)
-    np.testing.assert_allclose(np.exp(found.log_sizes()), np.bincount(sizes, P), rtol=1e-10)
-    assert found.expected_size == pytest.approx(P @ sizes, rel=1e-12)
-    both, off_diagonal = np.einsum("s,si,sj->ij", P, HOLDS, HOLDS), ~np.eye(N, dtype=bool)
-    for rows in (np.arange(N), np.array([3])):
-        others = off_diagonal[rows]
-        np.testing.assert_allclose(found.pair_marginals(rows)[others], both[rows][others], rtol=1e-10)
-    expected = [P @ HOLDS[:, each].all(axis=1) for each in SUBSETS]
-    np.testing.assert_allclose(np.exp(found.log_inclusion(ALL)), expected, rtol=1e-9)
-    for k in range(1, N + 1):
-        given_size = np.where(sizes == k, P, 0) / P[sizes == k].sum()
-        np.testing.assert_allclose(found.marginals(k), given_size @ HOLDS, rtol=1e-9)
 
+    def compare(distribution: SetDistribution, P: Floats) -> None:
+        sets = membership(distribution.n_items)
+        baskets = sets[reference.inclusion(P, sets) > 0]
+        assert_answers(adapter.answers(distribution, sets, baskets), reference.answers(P, sets, baskets))
 
-@every_example
-def test_the_next_item_is_as_in_the_sets_that_hold_the_basket(name: str) -> None:
-    found, P = example(name)
-    score, chance = found.next_items(ALL)
-    for row, basket in enumerate(SUBSETS):
-        inside = HOLDS[:, basket].all(axis=1)
-        expected = np.where(HOLDS[row], 0, (P * inside) @ HOLDS / (P @ inside))
-        np.testing.assert_allclose(chance[row], expected, rtol=1e-9)
-        joint = [0 if i in basket else P[index([*basket, i])] for i in range(N)]
-        np.testing.assert_allclose(score[row], np.array(joint) / P[row] if P[row] else np.nan, rtol=1e-9)
-    for some, every in zip(found.next_items(ALL, np.tile([3, 1], (len(SUBSETS), 1))), (score, chance), strict=True):
-        np.testing.assert_allclose(some, every[:, [3, 1]], rtol=1e-9)
-
-
-@every_example
-def test_the_best_next_items_are_those_of_the_highest_score(name: str) -> None:
-    """Or of the highest probability, where the basket alone is impossible."""
-    distribution, P = example(name)
-    score, chance = distribution.next_items(ALL)
-    by = np.where(P[:, None] > 0, score, chance)
-    candidate = np.arange(N) != 1
-    for k, among, threads in ((0, None, 1), (2, None, 3), (2, candidate, 1), (N + 2, candidate, 1)):
-        found = distribution.top_next(ALL, k, among, threads)
-        assert found.items.shape == found.scores.shape == found.probabilities.shape == (len(ALL), k)
-        assert found.possible.all()
-        for row, basket in enumerate(SUBSETS):
-            free = [i for i in range(N) if i not in basket and (among is None or among[i])]
-            best = sorted(free, key=lambda i: -by[row, i])[:k]
-            n = len(best)
-            assert found.items[row].tolist() == [*best, *[-1] * (k - n)]
-            np.testing.assert_allclose(found.scores[row, :n], score[row, best], rtol=1e-9)
-            np.testing.assert_allclose(found.probabilities[row, :n], chance[row, best], rtol=1e-9)
-            assert np.isnan(found.scores[row, n:]).all()
-
-
-@every_example
-def test_conditioning_and_restriction_give_the_distribution_of_the_other_items(name: str) -> None:
-    found, P = example(name)
+    compare(found, P)
+    S = np.array([4, 0, 2])
+    compare(found.restrict(S), reference.restrict(P, S))
     for include, exclude in (([3], [1]), ([], [1, 3]), ([0, 4], [])):
         rest, remaining = found.condition(np.array(include, np.int64), np.array(exclude, np.int64))
         assert remaining.tolist() == [i for i in range(N) if i not in {*include, *exclude}]
-        event = HOLDS[:, include].all(axis=1) & ~HOLDS[:, exclude].any(axis=1)  # in the order of the other items
-        np.testing.assert_allclose(np.exp(rest.log_prob(OF_THREE)), P[event] / P[event].sum(), rtol=1e-9)
-    S = np.array([4, 0, 2])
-    expected = np.bincount(HOLDS[:, S] @ [1, 2, 4], P)
-    np.testing.assert_allclose(np.exp(found.restrict(S).log_prob(OF_THREE)), expected, rtol=1e-9)
+        compare(rest, reference.condition(P, *(np.isin(range(N), each) for each in (include, exclude))))
+
+
+@every_example
+def test_candidates_sizes_and_threads_select_the_answers(name: str) -> None:
+    found, P = example(name)
+    scores, probabilities = found.next_items(ALL)
+    for some, every in zip(found.next_items(ALL, np.tile([3, 1], (len(ALL), 1))), (scores, probabilities), strict=True):
+        np.testing.assert_allclose(some, every[:, [3, 1]], rtol=1e-9)
+    ranked = found.top_next(ALL, N).items
+    for k, candidate, threads in ((0, None, 1), (2, None, 3), (N + 2, np.arange(N) != 1, 1)):
+        best = found.top_next(ALL, k, candidate, threads)
+        assert best.items.shape == best.scores.shape == best.probabilities.shape == (len(ALL), k)
+        for row, items in zip(best.items.tolist(), ranked.tolist(), strict=True):
+            expected = [i for i in items if i >= 0 and (candidate is None or candidate[i])][:k]
+            assert row == [*expected, *[-1] * (k - len(expected))]
+    pairs = found.pair_marginals()
+    np.testing.assert_allclose(found.pair_marginals(np.array([3])), pairs[[3]], rtol=1e-10)
+    sizes = HOLDS.sum(axis=1)
+    for k in range(1, N + 1):
+        given_size = np.where(sizes == k, P, 0) / P[sizes == k].sum()
+        np.testing.assert_allclose(found.marginals(k), given_size @ HOLDS, rtol=1e-9)
 
 
 @every_example

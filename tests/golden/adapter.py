@@ -77,14 +77,14 @@ def segments(model: Model, basket: Array) -> Array:
     return model.segment_of(np.flatnonzero(basket).tolist())
 
 
-def answers(model: Model, sets: Array, baskets: Array) -> dict[str, Array]:
+def answers(distribution: SetDistribution, sets: Array, baskets: Array) -> dict[str, Array]:
     """Return all that the package's docstring lists under ``answers``."""
-    distribution, given = model.distribution, _baskets(baskets)
+    given = _baskets(baskets)
     scores, probabilities = distribution.next_items(given)
     best = distribution.top_next(given, min(TOP, baskets.shape[1]))
     return {
-        "log_prob": model.log_prob(_baskets(sets)),
-        "marginals": model.marginals(),
+        "log_prob": distribution.log_prob(_baskets(sets)),
+        "marginals": distribution.marginals(),
         "pair_marginals": distribution.pair_marginals(),
         "log_sizes": distribution.log_sizes(),
         "inclusion": np.exp(distribution.log_inclusion(given)),
