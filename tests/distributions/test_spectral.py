@@ -16,9 +16,7 @@ from dpplearn.arrays import NO_ITEMS, Ints
 from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers.oracle import subsets
-from helpers.spectra import SPECTRA, Exact, eliminated, exact_table, floats, product, rotation, transposed
-
-ONE = Fraction(1)
+from helpers.spectra import SPECTRA, Exact, Rational, eliminated, exact_table, rotation
 
 
 def spectrum(lam: Sequence[float]) -> Case:
@@ -27,28 +25,30 @@ def spectrum(lam: Sequence[float]) -> Case:
     return Case(truth.kernel, truth.P[None])
 
 
+def of_K(K: Rational) -> Case:
+    return Case(SpectralDPP.from_K(K.astype(float)), exact_table(K)[None])
+
+
 def diagonal(p: Sequence[float]) -> Case:
-    K = [[Fraction(x) * (i == j) for j in range(len(p))] for i, x in enumerate(p)]
-    return Case(SpectralDPP.from_K(np.diag(p)), exact_table(K)[None])
+    return of_K(np.diag([Fraction(x) for x in p]))
 
 
 def near_duplicates(apart: Fraction) -> Case:
     """L = B Bᵀ, from its factor. The last two items are the first two, or have rows at this distance from them."""
-    B = [[Fraction(int(x), 4) for x in row] for row in np.random.default_rng(1).integers(-4, 5, (5, 6))]
-    for item in (3, 4):
-        B[item] = [x + apart * (column == item) for column, x in enumerate(B[item - 3])]
-    L = product(B, transposed(B))
-    inverse = eliminated([[x + (i == j) for j, x in enumerate(row)] for i, row in enumerate(L)])[1]
-    table, rtol = exact_table(product(L, inverse))[None], 1e-6 if apart else 1e-9
-    return Case(SpectralDPP.from_factor(floats(B)), table, rtol, atol=1e-13)
+    B = np.random.default_rng(1).integers(-4, 5, (5, 6)) * Fraction(1, 4)
+    B[3:] = B[:2]
+    B[[3, 4], [3, 4]] += apart
+    L = B @ B.T
+    table = exact_table(L @ eliminated(L + np.eye(5, dtype=int))[1])
+    return Case(SpectralDPP.from_factor(B.astype(float)), table[None], 1e-6 if apart else 1e-9, atol=1e-13)
 
 
 def certain_and_independent() -> Case:
     """An item in every set, one in none, and two that exclude each other and of which every set has one."""
-    half, rest = Fraction(1, 2), [Fraction(3, 10), ONE, Fraction(0)]
-    K = [[half, half, *[Fraction(0)] * 3], [half, half, *[Fraction(0)] * 3]]
-    K += [[rest[i - 2] * (i == j) for j in range(5)] for i in range(2, 5)]
-    return Case(SpectralDPP.from_K(floats(K)), exact_table(K)[None])
+    half = Fraction(1, 2)
+    K = np.diag([half, half, Fraction(3, 10), Fraction(1), Fraction(0)])
+    K[0, 1] = K[1, 0] = half
+    return of_K(K)
 
 
 CASES: dict[str, Callable[[], Case]] = {

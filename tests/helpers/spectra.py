@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 
-Rational = list[list[Fraction]]
+Rational = NDArray[Any]  # of fractions
 
 SPECTRA = {
     "inside": [0.1, 0.3, 0.5, 0.7, 0.9, 0.95],
@@ -35,13 +37,12 @@ class Exact:
     """A DPP known without rounding, as its eigenvectors are rational; `kernel` is the same in floating point."""
 
     def __init__(self, lam: Sequence[float]) -> None:
-        self.V = rational_orthogonal(len(lam))
-        self.lam = [Fraction(x) for x in lam]
-        self.kernel = SpectralDPP(np.array(lam, dtype=float), floats(self.V))
+        self.V, self.lam = rational_orthogonal(len(lam)), np.array([Fraction(x) for x in lam])
+        self.kernel = SpectralDPP(np.array(lam, dtype=float), self.V.astype(float))
 
     @cached_property
     def K(self) -> Rational:
-        return product([[v * x for v, x in zip(row, self.lam, strict=True)] for row in self.V], transposed(self.V))
+        return (self.V * self.lam) @ self.V.T
 
     @cached_property
     def P(self) -> Floats:
@@ -65,7 +66,7 @@ def exact(spectrum: str) -> Exact:
 
 def minus_outside(K: Rational, Y: oracle.Subset) -> Rational:
     """K − I_Ȳ, whose determinant is ±P(Y) and whose inverse is the gradient of log P(Y)."""
-    return [[x - (i == j and i not in Y) for j, x in enumerate(row)] for i, row in enumerate(K)]
+    return K - np.diag([int(i not in Y) for i in range(len(K))])
 
 
 def exact_table(K: Rational) -> Floats:
@@ -75,42 +76,26 @@ def exact_table(K: Rational) -> Floats:
 
 def rational_orthogonal(n: int, seed: int = 0) -> Rational:
     """Cayley's (I − S)(I + S)⁻¹ for a skew S of thirds."""
-    thirds = np.random.default_rng(seed).integers(-3, 4, (n, n)).tolist()
-    S = [[Fraction(thirds[i][j] * (i > j) - thirds[j][i] * (j > i), 3) for j in range(n)] for i in range(n)]
-    plus = [[S[i][j] + (i == j) for j in range(n)] for i in range(n)]
-    return product(transposed(plus), eliminated(plus)[1])  # (I + S)ᵀ is I − S
+    lower = np.tril(np.random.default_rng(seed).integers(-3, 4, (n, n)), -1)
+    plus = np.eye(n, dtype=int) + (lower - lower.T) * Fraction(1, 3)
+    return plus.T @ eliminated(plus)[1]  # (I + S)ᵀ is I − S
 
 
 def eliminated(A: Rational) -> tuple[Fraction, Rational]:
     """The determinant, and the inverse if that is not zero, by Gauss-Jordan elimination."""
     n, det = len(A), Fraction(1)
-    work = [[*row, *(Fraction(i == j) for j in range(n))] for i, row in enumerate(A)]
+    work = np.hstack([A, np.eye(n, dtype=int)])
     for j in range(n):
-        best = next((i for i in range(j, n) if work[i][j]), None)
+        best = next((i for i in range(j, n) if work[i, j]), None)
         if best is None:
-            return Fraction(0), []
+            return Fraction(0), work[:0]
         if best != j:
-            work[j], work[best], det = work[best], work[j], -det
-        pivot = work[j][j]
-        det *= pivot
-        work[j] = [x / pivot for x in work[j]]
-        for i in set(range(n)) - {j}:
-            if factor := work[i][j]:
-                work[i] = [x - factor * y for x, y in zip(work[i], work[j], strict=True)]
-    return det, [row[n:] for row in work]
-
-
-def product(A: Rational, B: Rational) -> Rational:
-    columns = transposed(B)
-    return [[sum((a * b for a, b in zip(row, c, strict=True)), Fraction(0)) for c in columns] for row in A]
-
-
-def transposed(A: Rational) -> Rational:
-    return [list(column) for column in zip(*A, strict=True)]
-
-
-def floats(A: Rational) -> Floats:
-    return np.array([[float(x) for x in row] for row in A])
+            work[[j, best]], det = work[[best, j]], -det
+        det *= work[j, j]
+        work[j] = work[j] / work[j, j]
+        for i in {*range(n)} - {j}:
+            work[i] = work[i] - work[i, j] * work[j]
+    return det, work[:, n:]
 
 
 @cache
