@@ -1,4 +1,4 @@
-"""Hypothesis strategies for labels, baskets, kernels and models."""
+"""Hypothesis strategies for labels, baskets and models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dpplearn import DPP, Baskets
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.models.record import Provenance
+from helpers.spectra import rotation
 
 Lists = list[list[Any]]
 
@@ -46,24 +47,11 @@ def baskets(draw: st.DrawFn, *, max_items: int = 6, max_baskets: int = 12) -> Ba
 
 
 @st.composite
-def kernels(draw: st.DrawFn) -> SpectralDPP:
-    """From L or from K, of any rank down to 0, with eigenvalues of K that may be exactly 0 and, from K, exactly 1."""
-    n_items = draw(st.integers(1, 6))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    if draw(st.booleans()):
-        X = rng.standard_normal((n_items, draw(st.integers(0, n_items))))  # (n_items, rank)
-        return SpectralDPP.from_L(X @ X.T)
-    eigenvalue = st.sampled_from([0.0, 1.0]) | st.floats(0.01, 0.99)
-    lam = np.array(draw(st.lists(eigenvalue, min_size=n_items, max_size=n_items)))
-    V, _ = np.linalg.qr(rng.standard_normal((n_items, n_items)))
-    K = (V * lam) @ V.T
-    return SpectralDPP.from_K((K + K.T) / 2)
-
-
-@st.composite
 def models(draw: st.DrawFn) -> DPP:
-    """Named or numbered items, with anything that may be known of how it was learned."""
-    kernel = draw(kernels())
+    """Named or numbered items, eigenvalues of 0 and 1 too, with anything that may be known of how it was learned."""
+    eigenvalue = st.sampled_from([0.0, 1.0]) | st.floats(0.01, 0.99)
+    lam = np.array(draw(st.lists(eigenvalue, min_size=1, max_size=6)))
+    kernel = SpectralDPP(lam, rotation(len(lam), draw(st.integers(0, 99))))
     labels = draw(st.sampled_from([names, integers]))
     items = draw(st.lists(labels, min_size=kernel.n_items, max_size=kernel.n_items, unique=True))
     numbers = st.none() | st.floats(allow_nan=False)
