@@ -92,19 +92,14 @@ def choice_given_size(lam: Floats, k: int) -> tuple[float, Floats]:
         return log_k, np.exp(np.log(lam) + others - log_k)
 
 
-def choose(lam: Floats, draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Choose each eigenvector with probability λ_j. [KT12, Algorithm 1]
+def choose(lam: Floats, nonempty: bool, draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Choose each eigenvector with probability λ_j [KT12, Algorithm 1], or given that at least one is chosen.
 
-    Like the functions below, return the choices of all draws as one list, and the offsets of the draws in it.
+    Then the first one is j with probability ∝ λ_j Π_{i<j} (1 − λ_i), and those after it stay independent. Like
+    `choose_k`, return the choices of all draws as one list, and the offsets of the draws in it.
     """
-    return _listed(rng.random((draws, len(lam))) < lam)
-
-
-def choose_at_least_one(lam: Floats, draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Choose each eigenvector with probability λ_j, given that at least one is chosen.
-
-    The first one is j with probability ∝ λ_j Π_{i<j} (1 − λ_i). Those after it stay independent.
-    """
+    if not nonempty:
+        return _listed(rng.random((draws, len(lam))) < lam)
     with np.errstate(divide="ignore"):
         log_none_before = np.concatenate([[0.0], np.cumsum(np.log1p(-lam[:-1]))])
     cumulative = np.cumsum(lam * np.exp(log_none_before))

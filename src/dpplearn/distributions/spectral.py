@@ -446,10 +446,8 @@ class SpectralDPP(Components):
         draw_eigenvectors: Callable[[int, np.random.Generator], tuple[Ints, Ints]]
         if k is not None:
             draw_eigenvectors = partial(sampling.choose_k, sampling.inclusion_table(self.eigenvalues, k))
-        elif nonempty:
-            draw_eigenvectors = partial(sampling.choose_at_least_one, self.eigenvalues)
         else:
-            draw_eigenvectors = partial(sampling.choose, self.eigenvalues)
+            draw_eigenvectors = partial(sampling.choose, self.eigenvalues, nonempty)
 
         def some(rows: slice, stream: np.random.Generator) -> list[Ints]:
             chosen, offsets = draw_eigenvectors(rows.stop - rows.start, stream)
