@@ -160,27 +160,19 @@ def answers(P: Array, sets: Array, baskets: Array) -> dict[str, Array]:
 
 def top(scores: Array, probabilities: Array) -> dict[str, Array]:
     """Return the items of highest score, or of highest probability where there is no score."""
-    shape = (len(scores), min(TOP, scores.shape[1]))
-    items, by_score, by_probability = np.full(shape, -1), np.full(shape, np.nan), np.full(shape, np.nan)
-    for row, (score, probability) in enumerate(zip(scores, probabilities, strict=True)):
-        by = probability if np.isnan(score).any() else score
-        best = np.argsort(-by, kind="stable")[: shape[1]]
-        best = best[by[best] > 0]
-        items[row, : len(best)] = best
-        by_score[row, : len(best)], by_probability[row, : len(best)] = score[best], probability[best]
-    return {"top_items": items, "top_scores": by_score, "top_probabilities": by_probability}
+    by = np.where(np.isnan(scores).any(axis=1, keepdims=True), probabilities, scores)
+    items = np.argsort(-by, axis=1, kind="stable")[:, :TOP]
+    found = np.take_along_axis(by, items, axis=1) > 0
+    values = [np.where(found, np.take_along_axis(each, items, axis=1), np.nan) for each in (scores, probabilities)]
+    return {"top_items": np.where(found, items, -1), "top_scores": values[0], "top_probabilities": values[1]}
 
 
 def segments(parameters: Arrays, baskets: Array) -> Array:
     """Return P(c | A ⊆ Y) of every basket, (b, m); NaN for the empty basket."""
-    P = joint(parameters)
-    every = subsets(baskets.shape[1])
-    found = np.full((len(baskets), len(P)), np.nan)
-    for row, A in enumerate(baskets):
-        if A.any():
-            found[row] = P[:, every[:, A].all(axis=1)].sum(axis=1)
-            found[row] /= found[row].sum()
-    return found
+    P, every = joint(parameters), subsets(baskets.shape[1])
+    found = np.array([P[:, every[:, A].all(axis=1)].sum(axis=1) for A in baskets])
+    found[~baskets.any(axis=1)] = np.nan
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 # Training objectives. `data` has the training sets Y_t in `sets` with their weights in `weights`, and `nonempty`, which

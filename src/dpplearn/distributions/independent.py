@@ -11,6 +11,7 @@ from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.pairs import independence_scale
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.distributions.components import log1mexp
 from dpplearn.distributions.minors import weighted_sum
 from dpplearn.distributions.sampling import log_size_table
 from dpplearn.distributions.spectral import SpectralDPP
@@ -41,8 +42,7 @@ class IndependentItems:
 
     @property
     def _log_scale(self) -> float:
-        with np.errstate(divide="ignore"):
-            return -float(np.log(-np.expm1(self._log_none))) if self.nonempty else 0.0
+        return -float(log1mexp(np.array(self._log_none))) if self.nonempty else 0.0
 
     def log_prob(self, baskets: Baskets) -> Floats:
         """Return log P(Y) of each basket; −inf where the probability is 0."""
