@@ -198,13 +198,19 @@ def unchecked_log_likelihood(K: Floats, baskets: Baskets) -> float:
         return float(np.average(np.log(np.abs(determinants)), weights=data.weights))
 
 
-def authors_run(source: Source, trial: Trial) -> Row:
-    """Repeat a recorded run of the authors' program, on its split and from its initial kernel."""
-    with np.load(source.authors_runs[trial.category]) as run:
-        recorded = {name: run[name] for name in run.files}
-    found = source.load(trial.category.split("_")[0])
+def recorded_run(source: Source, name: str) -> tuple[Problem, dict[str, Any]]:
+    """Return the split and the initial kernel of a recorded run of the authors' program, and all its arrays."""
+    with np.load(source.authors_runs[name]) as run:
+        recorded = dict(run)
+    found = source.load(name.split("_")[0])
     train, test = (found.subset(recorded[rows]) for rows in ("train_rows", "test_rows"))
-    problem = Problem(train, test, DPP.from_K(recorded["K_start"], train.items))
+    return Problem(train, test, DPP.from_K(recorded["K_start"], train.items)), recorded
+
+
+def authors_run(source: Source, trial: Trial) -> Row:
+    """Repeat a recorded run."""
+    problem, recorded = recorded_run(source, trial.category)
+    train, test, _ = problem
     fits = fit_both(problem)
     em = fits["em"].model.kernel
     # Their program raises EM's capped eigenvalues to 1 before it computes test log-likelihoods.

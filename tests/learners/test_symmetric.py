@@ -23,7 +23,8 @@ from dpplearn.learners.symmetric.fixed_points import ACCELERATED_STEPS, accelera
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
-from helpers.registries import authors_run
+from reproduction.data import Source
+from reproduction.experiments import recorded_run
 
 fit_dpp = partial(dl.fit_dpp, shrinkage=0)
 
@@ -226,24 +227,23 @@ def test_every_run_that_is_there_is_tested(shared: Path) -> None:
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize(("learner", "prefix", "rtol"), [("em", "em", 1e-12), ("k-ascent", "ka", 1e-9)])
 def test_every_iteration_is_the_authors(shared: Path, name: str, learner: str, prefix: str, rtol: float) -> None:
-    run = authors_run(shared, name)
-    fit = fit_dpp(run.train, learner, start=DPP(run.start, run.train.items))
-    objective = run.arrays[f"{prefix}_objective"]
+    (train, test, start), recorded = recorded_run(Source(shared / "data" / "registries"), name)
+    fit = fit_dpp(train, learner, start=start)
+    objective = recorded[f"{prefix}_objective"]
     assert len(fit.history) == len(objective)
     np.testing.assert_allclose(fit.history.log_likelihood, objective, rtol=rtol)
     kernel = fit.model.kernel
     if learner == "em":  # the authors' program raises capped eigenvalues at the end
         kernel = SpectralDPP(np.where(kernel.eigenvalues >= CAP, 1.0, kernel.eigenvalues), kernel.eigenvectors)
     else:
-        np.testing.assert_allclose(kernel.K, run.arrays["ka_K"], atol=1e-9)
-    final = DPP(kernel, run.train.items)
-    assert final.log_likelihood(run.test) == pytest.approx(float(run.arrays[f"{prefix}_test"]), abs=1e-6)
+        np.testing.assert_allclose(kernel.K, recorded["ka_K"], atol=1e-9)
+    final = DPP(kernel, train.items)
+    assert final.log_likelihood(test) == pytest.approx(float(recorded[f"{prefix}_test"]), abs=1e-6)
     if learner == "em":
-        assert final.log_likelihood(run.train) == pytest.approx(float(run.arrays["em_train"]), abs=1e-6)
+        assert final.log_likelihood(train) == pytest.approx(float(recorded["em_train"]), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if "moments" in name])
 def test_the_moments_start_is_the_authors(shared: Path, name: str) -> None:
-    run = authors_run(shared, name)
-    ours = moments(run.train, np.random.default_rng(0))
-    np.testing.assert_allclose(ours.K, run.arrays["K_start"], atol=1e-12)
+    (train, _, _), recorded = recorded_run(Source(shared / "data" / "registries"), name)
+    np.testing.assert_allclose(moments(train, np.random.default_rng(0)).K, recorded["K_start"], atol=1e-12)
