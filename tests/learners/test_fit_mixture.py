@@ -150,7 +150,7 @@ WEIGHTED = FILLED.weighted(np.random.default_rng(1).uniform(0.5, 3, len(FILLED))
 
 @pytest.mark.parametrize("attraction", [False, True])
 @pytest.mark.parametrize(("segments", "rank"), [(1, 2), (3, 2), (3, 0)])
-def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: int, attraction: bool) -> None:
+def test_no_step_falls_and_the_objective_is_that_of_the_kernel(segments: int, rank: int, attraction: bool) -> None:
     given = MixtureProblem(WEIGHTED, 1, True, segments, rank, attraction)
     steps = list(itertools.islice(mixture(given.initial("random", np.random.default_rng(0)), given), 160))
     for phase in (True, False):  # segments alone, then everything
@@ -159,9 +159,6 @@ def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: 
         assert bool(values) == (not phase or segments > 1)
     assert values[-1] > (values[0] if rank or attraction else steps[0].objective)
     last = steps[-1].kernel
-    assert steps[-1].log_likelihood == pytest.approx(
-        distribution_of(last, nonempty=True).mean_log_likelihood(WEIGHTED), rel=1e-12
-    )
     assert values[-1] - 1e-12 <= given.objective(last) < values[-1] + 0.01  # with the least penalty of its kernel
     if not attraction:
         X = last.components.interaction.X[0]
