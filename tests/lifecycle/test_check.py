@@ -14,8 +14,6 @@ from dpplearn.lifecycle.check import LEVEL, _count_p_values
 from dpplearn.models.record import Training
 from helpers.command import parsed, run
 
-N_ITEMS = 12
-
 
 def baskets_of(p: list[float] | np.ndarray, n: int, seed: int) -> dl.Baskets:
     """Return baskets of independent items."""
@@ -23,38 +21,31 @@ def baskets_of(p: list[float] | np.ndarray, n: int, seed: int) -> dl.Baskets:
     return dl.Baskets.from_matrix(held, [f"item {number}" for number in range(len(p))])
 
 
-@pytest.fixture(scope="module")
-def p() -> np.ndarray:
-    return np.linspace(0.05, 0.4, N_ITEMS)
+P = np.linspace(0.05, 0.4, 12)
+TRAIN = baskets_of(P, 2000, 0)
+MODEL = dl.DPP(SpectralDPP.from_K(np.diag(TRAIN.frequencies())), TRAIN.items, training=Training.of(TRAIN))
 
 
-@pytest.fixture(scope="module")
-def model(p: np.ndarray) -> dl.DPP:
-    """The distribution of the training baskets, with its training record."""
-    train = baskets_of(p, 2000, 0)
-    return dl.DPP(SpectralDPP.from_K(np.diag(train.frequencies())), train.items, training=Training.of(train))
-
-
-def test_baskets_of_the_same_distribution_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
-    found = [dl.check(model, baskets_of(p, 1000, seed)) for seed in range(1, 11)]
+def test_baskets_of_the_same_distribution_raise_no_alarm() -> None:
+    found = [dl.check(MODEL, baskets_of(P, 1000, seed)) for seed in range(1, 11)]
     assert [each.alarms for each in found] == [()] * 10
 
 
-def test_significant_but_negligible_differences_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
+def test_significant_but_negligible_differences_raise_no_alarm() -> None:
     """With so many baskets, 4 % more of every item is significant."""
-    known = model.training
+    known = MODEL.training
     many = Training(1e7, known.frequencies * 1e7, known.pairs, known.pair_weights)
-    sure = dl.DPP(model.kernel, model.items, training=many)
+    sure = dl.DPP(MODEL.kernel, MODEL.items, training=many)
     found = dl.check(sure, baskets_of(1.04 * known.frequencies, 30_000, 1))
     assert found.size.p < LEVEL
     assert not found.drifted
 
 
-def test_few_training_baskets_are_part_of_the_comparison(p: np.ndarray) -> None:
+def test_few_training_baskets_are_part_of_the_comparison() -> None:
     """Without the sampling error of its 60 training baskets, the model would raise an alarm every time."""
     alarms = {"known": 0, "unknown": 0}
     for seed in range(10):
-        train, recent = baskets_of(p, 60, seed), baskets_of(p, 3000, 100 + seed)
+        train, recent = baskets_of(P, 60, seed), baskets_of(P, 3000, 100 + seed)
         kernel = SpectralDPP.from_K(np.diag(np.clip(train.frequencies(), 0.01, 0.99)))
         alarms["known"] += dl.check(dl.DPP(kernel, train.items, training=Training.of(train)), recent).drifted
         alarms["unknown"] += dl.check(dl.DPP(kernel, train.items), recent).drifted
@@ -62,13 +53,13 @@ def test_few_training_baskets_are_part_of_the_comparison(p: np.ndarray) -> None:
     assert alarms["unknown"] >= 8
 
 
-def test_items_that_moved_are_named_the_largest_shift_first(model: dl.DPP, p: np.ndarray) -> None:
-    shifted = p.copy()
-    shifted[3], shifted[8] = 2.5 * p[3], 0.4 * p[8]
-    found = dl.check(model, baskets_of(shifted, 1000, 1))
+def test_items_that_moved_are_named_the_largest_shift_first() -> None:
+    shifted = P.copy()
+    shifted[3], shifted[8] = 2.5 * P[3], 0.4 * P[8]
+    found = dl.check(MODEL, baskets_of(shifted, 1000, 1))
     assert found.alarms == ("items",)
     assert [each.item for each in found.moved] == ["item 3", "item 8"]
-    assert "size" in dl.check(model, baskets_of(1.2 * p, 1000, 1)).alarms
+    assert "size" in dl.check(MODEL, baskets_of(1.2 * P, 1000, 1)).alarms
 
 
 def test_a_change_of_pairs_is_detected_if_all_items_are_as_frequent_as_before() -> None:
@@ -77,11 +68,11 @@ def test_a_change_of_pairs_is_detected_if_all_items_are_as_frequent_as_before() 
     assert found.alarms == ("likelihood",)
 
 
-def test_unknown_items_are_counted_and_many_raise_an_alarm(model: dl.DPP, p: np.ndarray) -> None:
-    known = list(baskets_of(p, 600, 1))
+def test_unknown_items_are_counted_and_many_raise_an_alarm() -> None:
+    known = list(baskets_of(P, 600, 1))
     few, many = ([[*each, "new"] if row % every == 0 else each for row, each in enumerate(known)] for every in (50, 8))
-    assert dl.check(model, few).alarms == ()
-    found = dl.check(model, many)
+    assert dl.check(MODEL, few).alarms == ()
+    found = dl.check(MODEL, many)
     assert found.alarms == ("unknown",)
     assert found.unknown.found == pytest.approx(1 / 8)
     assert "new" in str(found)
@@ -97,20 +88,20 @@ def test_impossible_baskets_raise_an_alarm_and_are_not_in_the_mean() -> None:
     assert "impossible" in dl.check(never_both, merged).alarms
 
 
-def test_a_check_needs_a_model_and_baskets_of_its_items(model: dl.DPP) -> None:
+def test_a_check_needs_a_model_and_baskets_of_its_items() -> None:
     with pytest.raises(dl.InputError):
-        dl.check(model, [["new"]] * 5)
+        dl.check(MODEL, [["new"]] * 5)
     with pytest.raises(dl.InputError):
         dl.check("model.safetensors", [["item 3"]])
 
 
-def test_weights_count_like_repeated_baskets(model: dl.DPP, p: np.ndarray) -> None:
+def test_weights_count_like_repeated_baskets() -> None:
     """A tenth of the baskets has an unknown item, in separate rows or merged."""
-    recent = [list(each) for each in baskets_of(p, 400, 1)]
+    recent = [list(each) for each in baskets_of(P, 400, 1)]
     recent = [[*each, "unknown"] if row % 10 == 0 else each for row, each in enumerate(recent)]
     rows = dl.Baskets.from_lists(recent)
     merged, nothing = rows.deduplicated(), dl.Baskets.from_lists([["unknown", "item 1"]] * 900, weights=[0] * 900)
-    found = [dl.check(model, each) for each in (rows, merged, dl.Baskets.together([rows, nothing]))]
+    found = [dl.check(MODEL, each) for each in (rows, merged, dl.Baskets.together([rows, nothing]))]
     assert [each.unknown.found for each in found] == pytest.approx([0.1] * 3)
     assert [each.alarms for each in found] == [found[0].alarms] * 3
     assert found[1].n_baskets == 400
@@ -125,10 +116,10 @@ def test_p_values_are_those_of_an_exact_test() -> None:
     np.testing.assert_allclose(certain, 2 * binomtest(10, 100, 0.05, alternative="greater").pvalue)
 
 
-def test_the_program_reports_drift_by_its_exit_code(model: dl.DPP, p: np.ndarray, tmp_path: Path) -> None:
-    names = [each.replace(" ", "_") for each in model.items]
-    dl.DPP(model.kernel, names, training=model.training).save(tmp_path / "model")
-    for name, share in (("same", p), ("other", p[::-1])):
+def test_the_program_reports_drift_by_its_exit_code(tmp_path: Path) -> None:
+    names = [each.replace(" ", "_") for each in MODEL.items]
+    dl.DPP(MODEL.kernel, names, training=MODEL.training).save(tmp_path / "model")
+    for name, share in (("same", P), ("other", P[::-1])):
         lines = (" ".join(each).replace("item ", "item_") for each in baskets_of(share, 500, 1))
         (tmp_path / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
     assert run("check", tmp_path / "model", tmp_path / "same.txt").returncode == 0

@@ -90,16 +90,15 @@ def fit_weights(
         raise InputError("models must be a list of one or more DPPs and Mixtures")
     given = as_baskets(baskets).over(models[0].catalogue)
     checked_baskets(given)
-    counted = given.subset(given.weights > 0)
     distributions = [distribution_over(model, given.catalogue) for model in models]
     if k is None:
-        of_nonempty = resolve_nonempty(nonempty, counted)
+        of_nonempty = resolve_nonempty(nonempty, given)
         distributions = [each.with_p_empty(0.0) if of_nonempty else each for each in distributions]
     else:
         k, of_nonempty = whole_number("k", k, 1, given.n_items), False
-        others = int((counted.sizes != k).sum())
+        others = int((given.sizes[given.weights > 0] != k).sum())
         if others:
-            raise InputError(f"k={k}, but {others} of {count(len(counted), 'basket')} have not {count(k, 'item')}")
+            raise InputError(f"k={k}, but {others} of {count(len(given), 'basket')} have not {count(k, 'item')}")
         distributions = [_with_size(each, k, number) for number, each in enumerate(distributions)]
     problem = GivenModels(given, threads, of_nonempty, tuple(distributions), k, tol)
     learner = Learner("weights", weights_steps, never, at_end=Stop.TOLERANCE)
