@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import reduce
 from operator import iadd
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,6 @@ GENERAL = 8  # cost of a minor that is not symmetric, as a multiple of `Blocks.w
 NO_DELTA = np.empty((0, 0))  # of a pass that does not want it
 
 Part = TypeVar("Part")
-Limit = Callable[[int, Any], Any]  # from the numbers of all items and of a set's to the smallest pivot allowed
 
 
 def check_items(n_items: int, baskets: Baskets) -> None:
@@ -106,9 +105,8 @@ def symmetric_sums(
     threads: int | None,
     *,
     want_delta: bool,
-    limit: Limit = doubtful_pivot,
 ) -> Sums:
-    """Return the sums over the minors Y ∪ border. Left out are impossible sizes, and sets with pivots below the limit.
+    """Return the sums over the minors Y ∪ border. Left out are impossible sizes, and sets with a `doubtful_pivot`.
 
     Pivots are those of the matrix scaled to a unit diagonal.
     """
@@ -117,7 +115,7 @@ def symmetric_sums(
     if not possible.all():  # comparisons with NaN are false, which leaves out the sets of items that cannot occur
         C = np.where(possible[:, None] & possible, C, np.nan)
     blocks, log_squares = baskets.blocks.with_border(n_items, minors.n_border), minors.log_squares
-    smallest = limit(n_items, np.arange(blocks.largest + 1))
+    smallest = doubtful_pivot(n_items, np.arange(blocks.largest + 1))
     smallest[: possible_sizes.start + minors.n_border] = smallest[possible_sizes.stop + minors.n_border :] = np.inf
     log_dets, delta = minors_of(C, blocks, threads, n_symmetric=n_items, smallest=smallest, want_delta=want_delta)
 
@@ -129,10 +127,10 @@ def symmetric_sums(
     def logdet() -> float:
         return weighted_sum(blocks.weights, log_dets) + weighted_sum(baskets.item_weights, log_squares)
 
-    return Sums(logdet, _whole(delta, minors.inverse) if want_delta else delta, each)
+    return Sums(logdet, whole(delta, minors.inverse) if want_delta else delta, each)
 
 
-def _whole(upper: Floats, scale: Floats) -> Floats:
+def whole(upper: Floats, scale: Floats) -> Floats:
     """Return the symmetric matrix S U S with the upper triangle U and S = diag(scale); U is overwritten."""
     upper *= scale[:, None]
     upper *= scale

@@ -17,8 +17,17 @@ from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.determinants import SetMinors, zero_pivot
-from dpplearn.distributions.minors import NO_DELTA, Share, minors_of, over_threads, symmetric_sums, weighted_sum
+from dpplearn.distributions.determinants import zero_pivot
+from dpplearn.distributions.minors import (
+    NO_DELTA,
+    Share,
+    check_items,
+    minors_of,
+    over_threads,
+    symmetric_sums,
+    weighted_sum,
+    whole,
+)
 from dpplearn.utils.threads import thread_count
 
 if TYPE_CHECKING:
@@ -145,11 +154,19 @@ def sums_under_L(
 
 
 def _sums_under_L(L: Floats, want_delta: bool, baskets: Baskets, threads: int | None) -> tuple[float, Floats]:
+    n_items, blocks, diagonal = len(L), baskets.blocks, L.diagonal()
+    check_items(n_items, baskets)
+    possible = (diagonal > 0) & (diagonal < np.inf)
+    scale, log_diagonal = np.zeros(n_items), np.full(n_items, -np.inf)
+    scale[possible] = 1 / np.sqrt(diagonal[possible])
+    log_diagonal[possible] = np.log(diagonal[possible])
     with np.errstate(invalid="ignore"):
-        minors = SetMinors(L, np.sqrt(L.diagonal()), 0.0)
-    sizes = range(len(L) + 1)
-    sums = symmetric_sums(minors, sizes, baskets, threads, want_delta=want_delta, limit=zero_pivot)
-    return sums.logdet(), sums.delta
+        C = L * scale[:, None]
+        C *= scale  # pivots of 0 or NaN leave out the sets of items that cannot occur
+    smallest = zero_pivot(n_items, np.arange(blocks.largest + 1))
+    log_dets, upper = minors_of(C, blocks, threads, n_symmetric=n_items, smallest=smallest, want_delta=want_delta)
+    logdet = weighted_sum(blocks.weights, log_dets) + weighted_sum(baskets.item_weights, log_diagonal)
+    return logdet, whole(upper, scale) if want_delta else upper
 
 
 @dataclass(frozen=True)
