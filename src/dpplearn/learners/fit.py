@@ -320,6 +320,9 @@ class Fit:
         name, start = self._start(number)
 
         def observe(now: Run) -> bool:
+            if not self.callbacks:
+                return False
+
             def build() -> Model:  # the model before shrinkage
                 return self._model(replace(now, start=name), now.step.kernel, {}, number + 1)
 

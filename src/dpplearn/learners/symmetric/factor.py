@@ -49,7 +49,10 @@ def factor_likelihood(problem: SymmetricProblem, B: Floats, sums: Sums = sums_un
         log_normaliser += math.log(nonempty) if nonempty > MIN_NONEMPTY else math.inf
         inverse_times_B /= max(nonempty, MIN_NONEMPTY)
     total = problem.baskets.total_weight
-    return logdet / total - log_normaliser, 2 * (delta @ B * (1 / total) - inverse_times_B)
+    gradient = delta @ B
+    gradient *= 2 / total
+    gradient -= 2 * inverse_times_B
+    return logdet / total - log_normaliser, gradient
 
 
 def factor(kernel: SpectralDPP) -> Floats:
