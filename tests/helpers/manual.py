@@ -21,7 +21,7 @@ import pandas as pd
 import dpplearn as dl
 from dpplearn.data.catalogue import Catalogue
 from helpers import command
-from helpers.service import client
+from helpers.service import Client
 from helpers.stores import write_models
 
 ROOT = Path(__file__).parents[2]
@@ -92,15 +92,15 @@ def write_raw_orders(folder: Path) -> None:
 @contextmanager
 def served(shelf: Path) -> Iterator[None]:
     """Whatever is asked of an address by urllib, a service in this process answers."""
-    with client(shelf) as service:
+    service = Client(shelf)
 
-        def answer(request: Request) -> io.BytesIO:
-            response = service.post(urlsplit(request.full_url).path, json=json.loads(request.data or b""))
-            assert response.status_code == 200, response.text
-            return io.BytesIO(response.content)
+    def answer(request: Request) -> io.BytesIO:
+        response = service.post(urlsplit(request.full_url).path, json=json.loads(request.data or b""))
+        assert response.status_code == 200, response.text
+        return io.BytesIO(response.content)
 
-        with patch("urllib.request.urlopen", answer):
-            yield
+    with patch("urllib.request.urlopen", answer):
+        yield
 
 
 def run_python(block: Block, page: Path, names: dict[str, Any]) -> None:

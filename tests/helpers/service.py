@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from fastapi import FastAPI
 
 from dpplearn.service.app import create_app
 from dpplearn.service.settings import Settings
@@ -28,13 +27,13 @@ KEYS = ("type", "title", "status", "detail")  # that every problem has
 class Client:
     """Asks a service in this process; what fails in it is an answer, as it would be of a server."""
 
-    def __init__(self, app: FastAPI, runner: asyncio.Runner) -> None:
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        self.app, self._runner = app, runner
+    def __init__(self, source: Path, **settings: Any) -> None:
+        self.app = create_app(Settings(source, **settings))
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self._client = httpx.AsyncClient(transport=transport, base_url="http://here")
 
     def ask(self, method: str, path: str, **how: Any) -> httpx.Response:
-        return self._runner.run(self._client.request(method, path, **how))
+        return asyncio.run(self._client.request(method, path, **how))
 
     def get(self, path: str, **how: Any) -> httpx.Response:
         return self.ask("GET", path, **how)
@@ -45,12 +44,6 @@ class Client:
     def refresh(self) -> None:
         """Look at once whether the store was replaced."""
         self.app.state.service.store.refresh()
-
-
-@contextmanager
-def client(source: Path, **settings: Any) -> Iterator[Client]:
-    with asyncio.Runner() as runner:
-        yield Client(create_app(Settings(source, **settings)), runner)
 
 
 def problem_of(response: Any, status: int) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from helpers.service import Client, client
+from helpers.service import Client
 from helpers.stores import SHARES, three_categories, write_models
 
 
@@ -18,9 +17,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def asks(stored: Path) -> Iterator[Client]:
-    with client(stored) as found:
-        yield found
+def asks(stored: Path) -> Client:
+    return Client(stored)
 
 
 @pytest.fixture

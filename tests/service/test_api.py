@@ -16,7 +16,7 @@ import dpplearn as dl
 from dpplearn.utils.files import digest
 from helpers.order_files import random_orders, write_csv
 from helpers.problems import as_mixture, random_mixture
-from helpers.service import Client, answer_of, client, problem_of
+from helpers.service import Client, answer_of, problem_of
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +120,9 @@ def test_pages_load_nothing_from_other_hosts(asks: Client) -> None:
 def test_without_results_of_fit_all_the_score_is_that_of_the_training_baskets(tmp_path: Path) -> None:
     fitted = dl.fit([["cot", "lamp"], ["cot"], ["crib", "lamp"], ["crib"], ["cot", "bib"]] * 20, segments=1, rng=0)
     fitted.model.save(tmp_path / "sleep.safetensors")
-    with client(tmp_path) as asks:
-        assert "calibration" not in answer_of(asks.get("/v1/models/sleep/analysis"))
-        (score,) = answer_of(asks.get("/v1/analysis"))["models"]
+    asks = Client(tmp_path)
+    assert "calibration" not in answer_of(asks.get("/v1/models/sleep/analysis"))
+    (score,) = answer_of(asks.get("/v1/analysis"))["models"]
     assert (score["on"], score["log_likelihood"]) == ("train", pytest.approx(fitted.log_likelihood))
     assert score["gain"] == pytest.approx(fitted.log_likelihood - fitted.model.learned.independent_log_likelihood)
 
@@ -136,11 +136,11 @@ def test_every_kind_of_model_is_served(asks: Client, store: dl.ModelStore, tmp_p
     one, other = (as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]) for seed in (1, 2))
     model = dl.Mixture.of([one, other, dl.DPP.from_K(np.eye(3) / 4, ["cot", "crib", "lamp"])])
     model.save(tmp_path / "sleep.safetensors")
-    with client(tmp_path / "sleep.safetensors") as given_models:
-        found = ask(given_models, "recommend", {"basket": ["cot"]})["items"]
-        assert found == [each._asdict() for each in model.recommend(["cot"])]
-        for what, body in (("segments", {}), ("explain", {"item": "lamp"}), ("complete", {"k": 2})):
-            assert ask(given_models, what, {"basket": ["cot"], **body})
+    given_models = Client(tmp_path / "sleep.safetensors")
+    found = ask(given_models, "recommend", {"basket": ["cot"]})["items"]
+    assert found == [each._asdict() for each in model.recommend(["cot"])]
+    for what, body in (("segments", {}), ("explain", {"item": "lamp"}), ("complete", {"k": 2})):
+        assert ask(given_models, what, {"basket": ["cot"], **body})
 
 
 def test_each_of_many_baskets_has_its_answer_or_its_problem(asks: Client) -> None:
@@ -190,9 +190,9 @@ def test_the_analyst_sees_what_fit_all_measured_on_test_baskets(tmp_path: Path) 
     orders = write_csv(tmp_path / "orders.csv", ("basket", "item", "category"), random_orders(150))
     prepared = dl.prepare(orders, tmp_path / "prepared", min_count=3, min_items=2)
     store = dl.fit_all(prepared, tmp_path / "store", segments=1, max_iter=5, processes=1)
-    with client(tmp_path / "store") as asks:
-        score = answer_of(asks.get("/v1/analysis"))["models"][0]
-        found = answer_of(asks.get(f"/v1/models/{score['name']}/analysis"))["calibration"]
+    asks = Client(tmp_path / "store")
+    score = answer_of(asks.get("/v1/analysis"))["models"][0]
+    found = answer_of(asks.get(f"/v1/models/{score['name']}/analysis"))["calibration"]
     measured = store.results[score["name"]]
     assert (found["on"], found["rows"]) == ("test", measured["calibration"]["rows"])
     assert score["baselines"] == measured["baselines"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 import dpplearn as dl
 from dpplearn.service.settings import read_keys
-from helpers.service import Client, client, problem_of
+from helpers.service import Client, problem_of
 
 KEY = "a key of some length"
 ORIGIN = "https://shop.example"
@@ -65,26 +65,22 @@ def deployed(app: FastAPI, how: str) -> tuple[ASGIApp, str, str]:
 
 
 @pytest.fixture(scope="module")
-def direct(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def direct(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Client:
     file = tmp_path_factory.mktemp("keys") / "keys"
     file.write_text(f"another key of mine\n\n{KEY}\n")
-    with client(stored, keys=read_keys(file), max_body=MAX_BODY, origins=(ORIGIN,)) as found:
-        yield found
+    return Client(stored, keys=read_keys(file), max_body=MAX_BODY, origins=(ORIGIN,))
 
 
 @pytest.fixture(scope="module", params=DEPLOYMENTS)
-def ask(request: pytest.FixtureRequest, direct: Client) -> Iterator[Callable[..., httpx.Response]]:
+def ask(request: pytest.FixtureRequest, direct: Client) -> Callable[..., httpx.Response]:
     """Send a request to one deployment of the application."""
     app, prefix, root_path = deployed(direct.app, request.param)
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False, root_path=root_path)
-    requests = httpx.AsyncClient(transport=transport, base_url="http://here")
+    requests = httpx.AsyncClient(transport=httpx.ASGITransport(app, root_path=root_path))
 
-    with asyncio.Runner() as runner:
+    def send(method: str, path: str, **options: Any) -> httpx.Response:
+        return asyncio.run(requests.request(method, f"http://here{prefix}{path}", **options))
 
-        def send(method: str, path: str, **options: Any) -> httpx.Response:
-            return runner.run(requests.request(method, f"http://here{prefix}{path}", **options))
-
-        yield send
+    return send
 
 
 def assert_unauthorised(response: httpx.Response) -> None:

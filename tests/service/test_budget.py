@@ -15,7 +15,7 @@ import dpplearn as dl
 from dpplearn.service.budget import MAX_EXPENSIVE, Budget, Costs
 from dpplearn.service.errors import Problem
 from helpers.problems import as_mixture, random_mixture
-from helpers.service import Client, answer_of, client, problem_of
+from helpers.service import Client, answer_of, problem_of
 
 
 def mixture(n: int, segments: int) -> dl.Mixture:
@@ -49,24 +49,24 @@ def test_estimates_are_right_within_a_factor_of_five() -> None:
 def test_a_request_above_the_limit_is_rejected_and_what_would_pass_is_named(tmp_path: Path) -> None:
     mixture(60, 4).save(tmp_path / "shop.safetensors")
     basket = [f"item {i}" for i in range(40)]
-    with client(tmp_path) as asks:
-        costs = asks.app.state.service.store.now.models["shop"].costs
-        limit = costs.explain(20)
-        asks.app.state.service.budget.max_cost = limit
-        problem = problem_of(asks.post("/v1/models/shop/explain", json={"basket": basket, "item": "item 50"}), 422)
-        assert problem["type"] == "problem:too-expensive"
-        largest = problem["largest"]
-        assert costs.explain(largest) <= limit < costs.explain(largest + 1)
-        assert str(largest) in problem["detail"]
-        answer_of(asks.post("/v1/models/shop/explain", json={"basket": basket[:largest], "item": "item 50"}))
-        for path, body in (
-            ("models/shop/recommend", {"basket": basket, "explain": True, "k": 60}),
-            ("models/shop/recommend", {"baskets": [basket] * 400}),
-            ("recommend", {"baskets": [basket] * 400}),
-            ("models/shop/sample", {"n": 10**9}),
-        ):
-            found = problem_of(asks.post(f"/v1/{path}", json=body), 422)
-            assert found["type"] == "problem:too-expensive", (path, found)
+    asks = Client(tmp_path)
+    costs = asks.app.state.service.store.now.models["shop"].costs
+    limit = costs.explain(20)
+    asks.app.state.service.budget.max_cost = limit
+    problem = problem_of(asks.post("/v1/models/shop/explain", json={"basket": basket, "item": "item 50"}), 422)
+    assert problem["type"] == "problem:too-expensive"
+    largest = problem["largest"]
+    assert costs.explain(largest) <= limit < costs.explain(largest + 1)
+    assert str(largest) in problem["detail"]
+    answer_of(asks.post("/v1/models/shop/explain", json={"basket": basket[:largest], "item": "item 50"}))
+    for path, body in (
+        ("models/shop/recommend", {"basket": basket, "explain": True, "k": 60}),
+        ("models/shop/recommend", {"baskets": [basket] * 400}),
+        ("recommend", {"baskets": [basket] * 400}),
+        ("models/shop/sample", {"n": 10**9}),
+    ):
+        found = problem_of(asks.post(f"/v1/{path}", json=body), 422)
+        assert found["type"] == "problem:too-expensive", (path, found)
 
 
 def test_more_expensive_requests_than_fit_are_rejected_and_cheap_ones_still_run() -> None:
@@ -97,12 +97,12 @@ def test_a_request_that_overruns_its_limit_is_stopped_between_rows() -> None:
 
 
 def test_readiness_ends_while_a_request_is_stuck_and_health_checks_still_answer(stored: Path) -> None:
-    with client(stored) as asks:
-        assert answer_of(asks.get("/readyz"))["ready"]
-        budget = asks.app.state.service.budget
-        budget._in_flight["stuck"] = time.monotonic() - 3600, 0.5
-        assert asks.get("/readyz").status_code == 503
-        assert asks.get("/healthz").status_code == 200
+    asks = Client(stored)
+    assert answer_of(asks.get("/readyz"))["ready"]
+    budget = asks.app.state.service.budget
+    budget._in_flight["stuck"] = time.monotonic() - 3600, 0.5
+    assert asks.get("/readyz").status_code == 503
+    assert asks.get("/healthz").status_code == 200
 
 
 def test_rows_with_unknown_items_are_not_compared_with_the_catalogue(
