@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import dpplearn as dl
 from helpers.command import answer
@@ -17,22 +16,14 @@ FEATURES = "item,price,soft\ncot,90,0\ncrib,150,0\nbib,3,1\nmug,7,0\nsled,5,1\n"
 ALIKE = "item,cot,crib,bib,mug\ncot,1,0.9,0,0\ncrib,0.9,1,0,0\nbib,0,0,1,0\nmug,0,0,0,1\n"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name, text in (("orders.csv", BASKETS), ("items.csv", FEATURES), ("alike.csv", ALIKE)):
-        (tmp_path / name).write_text(text)
-    return tmp_path
-
-
-def test_features_and_similarities_are_read_and_the_weights_reported(folder: Path) -> None:
-    asked = ["--learner", "quality", "--features", folder / "items.csv", "--similarity", folder / "alike.csv"]
-    quality = answer("fit", folder / "orders.csv", *asked, "-o", folder / "m")["quality"]
-    same = dl.fit_quality(
-        dl.read_baskets(folder / "orders.csv"),
-        features=folder / "items.csv",
-        similarity={"alike": str(folder / "alike.csv")},
-    )
+def test_features_and_similarities_are_read_and_the_weights_reported(tmp_path: Path) -> None:
+    orders, items, alike, model = (tmp_path / name for name in ("orders.csv", "items.csv", "alike.csv", "m"))
+    for path, text in ((orders, BASKETS), (items, FEATURES), (alike, ALIKE)):
+        path.write_text(text)
+    asked = ["--learner", "quality", "--features", items, "--similarity", alike]
+    quality = answer("fit", orders, *asked, "-o", model)["quality"]
+    same = dl.fit_quality(dl.read_baskets(orders), features=items, similarity={"alike": str(alike)})
     assert [row["name"] for row in quality["weights"]] == ["(all items)", "price", "soft"]
     assert [row["name"] for row in quality["strengths"]] == ["uniform", "alike"]
     np.testing.assert_allclose([row["weight"] for row in quality["weights"]], same.quality.weights, atol=1e-9)
-    assert answer("describe", folder / "m")["learned"]["learner"] == "quality"
+    assert answer("describe", model)["learned"]["learner"] == "quality"
