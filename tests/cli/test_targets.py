@@ -20,6 +20,7 @@ OVERWRITES: dict[str, list[str]] = {
     "data of a pattern": ["fit", "s*.csv", "-o", "s2.csv"],
     "the data with a checkpoint through a link": ["fit", "s.csv", *NEW, "--checkpoint", "soft"],
     "the items to keep": ["fit", "s.csv", "-o", "s2.csv", "--keep-items", "s2.csv"],
+    "the similarities, even with --force": "fit s.csv --learner quality --similarity s2.csv -o s2.csv --force".split(),
     "the model to start from": ["fit", "s.csv", "--start", "m.safetensors", "-o", "m.safetensors"],
     "its own checkpoint": ["fit", "s.csv", "-o", "folder/new", "--checkpoint", "folder/../folder/new"],
     "the model it adds to": ["add-items", "m.safetensors", "toy", "-o", "m.safetensors"],

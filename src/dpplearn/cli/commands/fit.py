@@ -111,7 +111,7 @@ def fit(
     holdout_file
         Write the held-out baskets to a .csv, .parquet or .jsonl file.
     """
-    sources = (data, filter.keep_items, quality.features)
+    sources = (data, filter.keep_items, quality.features, quality.similarity and Path(quality.similarity))
     if holdout is None:
         check_exclusive({"--holdout-file": holdout_file}, "needs --holdout")
     elif checkpoint is not None and seed is None:
