@@ -291,6 +291,7 @@ def test_invalid_options_and_inputs_are_rejected_and_nothing_is_written(tmp_path
         ({"min_products": 9, "max_products": 8}, "min_products.*9.*8"),
         ({"top_items": 5}, "top_items.*5"),
         ({"train": 0}, "train.*0"),
+        ({"train": None}, "train.*None"),
         ({"split_time": "2026-10-01"}, "split_time"),
         ({"split_time": "October", "time": "item"}, "'October'"),
         ({"memory": "lots"}, "memory.*'lots'"),

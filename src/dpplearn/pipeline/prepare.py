@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from fnmatch import filter as matching
+from numbers import Real
 from os import PathLike, fspath
 from pathlib import Path
 from types import SimpleNamespace
@@ -202,7 +203,7 @@ class Rules:
         whole_number("seed", self.seed, 0, math.inf)
         for name, least, most in (("min_baskets_per_item", 0, MAX_RATIO), ("train", MIN_TRAIN, 1)):
             value = getattr(self, name)
-            if isinstance(value, str) or not least <= value <= most:
+            if not isinstance(value, Real) or not least <= float(value) <= most:
                 raise InputError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
             setattr(self, name, float(value))  # 2 and 2.0 are the same rule
         for low, high in (("min_products", "max_products"), ("min_items", "top_items")):
