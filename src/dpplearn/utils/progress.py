@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from threading import TIMEOUT_MAX, Event, Thread
 from typing import TYPE_CHECKING
 
 from dpplearn.errors import InputError
-from dpplearn.utils.text import duration
 
 if TYPE_CHECKING:
     import rich.progress
@@ -101,9 +101,9 @@ def _lines(tasks: rich.progress.Progress) -> Iterator[None]:
 
 def _line(task: rich.progress.Task) -> str:
     """Return the state of a bar as one line, with the time left at the rate so far."""
-    times = f"{duration(task.elapsed or 0.0)} so far"
+    times = f"{timedelta(seconds=int(task.elapsed or 0))} so far"
     if task.total is not None and task.time_remaining is not None:
-        times += f", about {duration(task.time_remaining)} left"
+        times += f", about {timedelta(seconds=int(task.time_remaining))} left"
     what = f"{task.description} {task.completed:,.0f}/{task.total:,.0f}" if task.total else task.description
     return ", ".join(part for part in (what, task.fields["text"], times) if part)
 

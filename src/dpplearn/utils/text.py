@@ -87,18 +87,6 @@ def chance(value: float) -> str:
     return number(value) if value == 0 or 0.001 <= abs(value) < 1000 or _missing(value) else f"{value:.2e}"
 
 
-def duration(seconds: float) -> str:
-    """Return a duration in the largest unit that makes it at least two.
-
-    >>> duration(1.2), duration(90), duration(150), duration(86400)
-    ('1 second', '90 seconds', '2 minutes', '24 hours')
-    """
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return count(round(seconds), "second")
-
-
 def listed(names: Sequence[str]) -> str:
     """Return names as an enumeration in a sentence.
 
