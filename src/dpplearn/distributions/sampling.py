@@ -138,36 +138,31 @@ def _listed(chosen: Bools) -> tuple[Ints, Ints]:
     return np.ascontiguousarray(columns), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
 class LowRankSampler:
-    """A sampler of one low-rank component. Items with the most interaction come first."""
+    """A sampler of one low-rank component. Items with the most interaction come first.
 
-    Z: Floats
-    rates: Floats  # cumulative rates of a Poisson process that has a point at item i with probability p_i
-    order: Ints  # the items with interaction
-    roots: Floats  # √p of these
-    starts: Ints  # where blocks start in the order, and where the last one ends
-    log_left: Floats  # log det(I + S_R Ω) at these places
-    left: Floats  # Ω_R there
+    The memory of several samplers is limited.
+    """
 
-    @classmethod
-    def of(cls, log_odds: Floats, interaction: LowRank, n_samplers: int = 1) -> LowRankSampler:
-        """Return the sampler of a component; the memory of several is limited."""
-        Z, active, core = interaction.Z, interaction.active, interaction.core[0]
+    def __init__(self, log_odds: Floats, interaction: LowRank, n_samplers: int) -> None:
+        active, core = interaction.active, interaction.core[0]
         p = sigmoid(log_odds[active])
-        strength = p * np.einsum("ij,ij->i", Z[active], Z[active])
+        strength = p * np.einsum("ij,ij->i", interaction.Z[active], interaction.Z[active])
         by_strength = np.argsort(-strength, kind="stable")
-        order, roots = active[by_strength], np.sqrt(p[by_strength])
+        # the items with interaction, and √p of these
+        self.Z, self.order, self.roots = interaction.Z, active[by_strength], np.sqrt(p[by_strength])
+        # cumulative rates of a Poisson process that has a point at item i with probability p_i
+        self.rates = np.cumsum(np.logaddexp(0, log_odds))
+        # where blocks start in the order, and where the last one ends
         n_blocks = int(np.clip(MAX_BYTES // (8 * n_samplers * max(core.size, 1)), 4, MAX_BLOCKS))
-        starts = _block_starts(strength[by_strength], n_blocks)
-        r, last = len(core), len(starts) - 1
-        S, log_left, left = np.zeros((r, r)), np.empty(last + 1), np.empty((last + 1, r, r))
-        for at in range(last, -1, -1):
-            if at < last:
-                inside = slice(starts[at], starts[at + 1])
-                S += _gram(Z[order[inside]] * roots[inside, None])
-            log_left[at], left[at] = absorbed_core(core, S)
-        return cls(Z, np.cumsum(np.logaddexp(0, log_odds)), order, roots, starts, log_left, left)
+        self.starts = _block_starts(strength[by_strength], n_blocks)
+        # log det(I + S_R Ω) and Ω_R at these places
+        n, S = len(self.starts), np.zeros(core.shape)
+        self.log_left, self.left = np.empty(n), np.empty((n, *core.shape))
+        for at in range(n - 1, -1, -1):
+            if at < n - 1:
+                S += _gram(self._rows(np.arange(self.starts[at], self.starts[at + 1])))
+            self.log_left[at], self.left[at] = absorbed_core(core, S)
 
     def draw(self, rng: np.random.Generator, k: int | None = None, nonempty: bool = False) -> Ints:
         """Draw a set: of k items, for which E|Y| should be about k, or a nonempty one."""

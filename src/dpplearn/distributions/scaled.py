@@ -319,7 +319,7 @@ class ScaledDPPs(Components):
     def log_sizes(self) -> Floats:
         if self._large is None:
             return np.array([sizes.log_sizes_of_eigenvalues(mu) for mu in self._eigenvalues])
-        return np.array([sizes.LowRankSizes.of(*one).log_sizes() for one in self._each()])
+        return np.array([sizes.LowRankSizes(*one).log_sizes() for one in self._each()])
 
     def _each(self) -> Iterator[tuple[Floats, LowRank]]:
         """Yield the log-odds and the interaction of each component."""
@@ -353,8 +353,8 @@ class ScaledDPPs(Components):
             return self._samplers[c]
         log_odds, of_c = self._log_odds[c], low_rank.take(np.array([c]))
         if k is not None:
-            return sampling.LowRankSampler.of(log_odds + sizes.low_rank_tilt(log_odds, of_c, k), of_c, self.m)
-        return self._samplers.setdefault(c, sampling.LowRankSampler.of(log_odds, of_c, self.m))
+            return sampling.LowRankSampler(log_odds + sizes.low_rank_tilt(log_odds, of_c, k), of_c, self.m)
+        return self._samplers.setdefault(c, sampling.LowRankSampler(log_odds, of_c, self.m))
 
     def sample(
         self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None

@@ -13,13 +13,12 @@ w = z Σ_j p^(j+1) (1 − z)^j, so that a few matrices Zᵀ diag(p^(j+1)) Z serv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import EPSILON, Floats, Ints
+from dpplearn.arrays import EPSILON, Floats
 from dpplearn.distributions.components import sigmoid
 from dpplearn.distributions.interaction import LowRank, absorbed_core, quadratic, weighted_gram
 
@@ -89,29 +88,18 @@ def dense_marginals(L: Floats, eigenvalues: Complex, k: int) -> tuple[float, Flo
     return float(log_sizes_of_eigenvalues(eigenvalues)[k]), np.clip(of_items / total, 0, 1)
 
 
-@dataclass(frozen=True, eq=False)
 class LowRankSizes:
     """|Y| under one component with a low-rank interaction. Rare items come first, the most probable of them last."""
 
-    p: Floats  # (n_items,) ascending
-    rows: Floats  # (n_items, r) rows of Z in that order
-    core: Floats  # (r, r)
-    order: Ints  # the items in the order of p
-    n_rare: int
-    mean: float
-    n_points: int
-    z: Complex  # points of the upper half of the unit circle; the others are conjugate
-
-    @classmethod
-    def of(cls, log_odds: Floats, low_rank: LowRank) -> LowRankSizes:
-        """Return the sizes of a component."""
-        p, core = sigmoid(log_odds), low_rank.core[0]
-        order = np.argsort(p, kind="stable")
-        mean, variance = low_rank_moments(p, low_rank)
-        n_points = min(len(p) + 1, int(np.ceil(DEVIATIONS * np.sqrt(max(variance, 1.0)))) + DEVIATIONS)
-        z = np.exp(2j * np.pi * np.arange(n_points // 2 + 1) / n_points)
-        n_rare = int(np.searchsorted(p[order], RARE, side="right"))
-        return cls(p[order], low_rank.Z[order].astype(float), core, order, n_rare, mean, n_points, z)
+    def __init__(self, log_odds: Floats, low_rank: LowRank) -> None:
+        p = sigmoid(log_odds)
+        self.mean, variance = low_rank_moments(p, low_rank)
+        self.order = np.argsort(p, kind="stable")
+        self.p, self.rows = p[self.order], low_rank.Z[self.order].astype(float)
+        self.core, self.n_rare = low_rank.core[0], int(np.searchsorted(self.p, RARE, side="right"))
+        self.n_points = min(len(p) + 1, int(np.ceil(DEVIATIONS * np.sqrt(max(variance, 1.0)))) + DEVIATIONS)
+        # points of the upper half of the unit circle; the others are conjugate
+        self.z = np.exp(2j * np.pi * np.arange(self.n_points // 2 + 1) / self.n_points)
 
     def _rare(self, power: int) -> slice:
         """The rare items whose p (2p)^power is not negligible; |1 − z| is at most 2."""
@@ -204,7 +192,7 @@ def low_rank_tilt(log_odds: Floats, low_rank: LowRank, size: float) -> float:
 def low_rank_marginals(log_odds: Floats, low_rank: LowRank, k: int) -> tuple[float, Floats]:
     """Return log P(|Y| = k) and P(i ∈ Y | |Y| = k)."""
     log_t = low_rank_tilt(log_odds, low_rank, k)
-    probability, marginals = LowRankSizes.of(log_odds + log_t, low_rank).marginals_given_size(k)
+    probability, marginals = LowRankSizes(log_odds + log_t, low_rank).marginals_given_size(k)
     tilted, log_Z = (_log_Z(log_odds + shift, low_rank) for shift in (log_t, 0.0))
     return float(np.log(probability) + tilted - log_Z - k * log_t), marginals
 
