@@ -10,7 +10,7 @@ P(A ∪ i ⊆ Y)/P(A ⊆ Y), with q = p and M = I + √e T √e.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -311,27 +311,23 @@ class ScaledDPPs(Components):
         found = np.array([np.linalg.eigvals(self.L(c)) for c in range(self.m)], dtype=complex)
         return np.asarray(np.maximum(found.real, 0) + 1j * found.imag)
 
-    @property
-    def _large(self) -> LowRank | None:
-        """The interaction if it is low-rank and the catalogue too large for dense algorithms."""
-        return self.interaction if isinstance(self.interaction, LowRank) and self.n_items > SMALL else None
+    @cached_property
+    def _large(self) -> list[tuple[Floats, LowRank]] | None:
+        """Log-odds and interaction of each component, if they are low-rank and too large for dense algorithms."""
+        if not isinstance(self.interaction, LowRank) or self.n_items <= SMALL:
+            return None
+        return [(log_odds, self.interaction.take(np.array([c]))) for c, log_odds in enumerate(self._log_odds)]
 
     def log_sizes(self) -> Floats:
         if self._large is None:
             return np.array([sizes.log_sizes_of_eigenvalues(mu) for mu in self._eigenvalues])
-        return np.array([sizes.LowRankSizes(*one).log_sizes() for one in self._each()])
-
-    def _each(self) -> Iterator[tuple[Floats, LowRank]]:
-        """Yield the log-odds and the interaction of each component."""
-        assert isinstance(self.interaction, LowRank)
-        for c, log_odds in enumerate(self._log_odds):
-            yield log_odds, self.interaction.take(np.array([c]))
+        return np.array([sizes.LowRankSizes(*one).log_sizes() for one in self._large])
 
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
         if self._large is None:
             each = [sizes.dense_marginals(self.L(c), mu, k) for c, mu in enumerate(self._eigenvalues)]
         else:
-            each = [sizes.low_rank_marginals(*one, k) for one in self._each()]
+            each = [sizes.low_rank_marginals(*one, k) for one in self._large]
         log_p, marginals = zip(*each, strict=True)
         return np.array(log_p), np.array(marginals)
 
@@ -342,8 +338,7 @@ class ScaledDPPs(Components):
 
     def _sampler(self, c: int, k: int | None) -> sampling.DenseSampler | sampling.LowRankSampler:
         """Return a sampler of one component, tilted to mean size k, which changes nothing given |Y| = k."""
-        low_rank = self._large
-        if low_rank is None:
+        if self._large is None:
             if k is None:
                 return sampling.DenseSampler(self._of_inclusion.matrix(c), -np.expm1(-self.log_Z[c]))
             t = sizes.tilt_to_size(self._eigenvalues[c], k)
@@ -351,7 +346,7 @@ class ScaledDPPs(Components):
             return sampling.DenseSampler(identity - np.linalg.inv(identity + t * self.L(c)))
         if k is None and c in self._samplers:
             return self._samplers[c]
-        log_odds, of_c = self._log_odds[c], low_rank.take(np.array([c]))
+        log_odds, of_c = self._large[c]
         if k is not None:
             return sampling.LowRankSampler(log_odds + sizes.low_rank_tilt(log_odds, of_c, k), of_c, self.m)
         return self._samplers.setdefault(c, sampling.LowRankSampler(log_odds, of_c, self.m))
