@@ -21,6 +21,7 @@ from scipy.stats import chisquare
 from dpplearn import InputError
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.distributions.components import TopQuery, sets_of
+from golden import reference
 from helpers.oracle import index, membership, subsets
 
 N_DRAWS = 4000  # the control of `check_samples` shows that these are enough
@@ -61,15 +62,6 @@ def probabilities(components: Any) -> Floats:
     found = components.log_prob(sets_of(subsets(components.n_items), components.n_items))
     assert found.shape == (2**components.n_items, components.m)
     return np.exp(found.T)
-
-
-def conditional_table(case: Case, include: Ints, exclude: Ints) -> tuple[Floats, Floats]:
-    """P_c(include ⊆ Y, exclude ∩ Y = ∅), and the table of the other items given that."""
-    event = case.holds[:, include].all(axis=1) & ~case.holds[:, exclude].any(axis=1)
-    joint = case.table[:, event]  # in the order of the subsets of the other items
-    evidence = joint.sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        return evidence, joint / evidence[:, None]
 
 
 def events(n: int) -> Iterator[tuple[Ints, Ints]]:
@@ -148,14 +140,17 @@ def _check_next(case: Case, inclusion: bool, alone: Floats, probability: Callabl
 
 def check_condition(case: Case) -> None:
     for include, exclude in events(case.n):
-        expected, table = conditional_table(case, include, exclude)
+        event = case.holds[:, include].all(axis=1) & ~case.holds[:, exclude].any(axis=1)
+        joint = case.table[:, event]  # in the order of the subsets of the other items
+        expected = joint.sum(axis=1)
         evidence, rest = case.components.condition(include, exclude)
         assert rest.n_items == case.n - len(include) - len(exclude)
         case.compare(np.exp(evidence), expected)
         possible = expected > 0
         if possible.any() and rest.n_items:
-            case.compare(probabilities(rest)[possible], table[possible])
-            case.compare(rest.marginals()[possible], (table @ membership(rest.n_items))[possible])
+            table = joint[possible] / expected[possible, None]
+            case.compare(probabilities(rest)[possible], table)
+            case.compare(rest.marginals()[possible], table @ membership(rest.n_items))
 
 
 def check_tilt(case: Case) -> None:
@@ -195,10 +190,8 @@ def check_restrict(case: Case) -> None:
     for items in (order, order[: case.n // 2 + 1], order[: case.n - 1], order[:1]):
         if not len(items):
             continue
-        seen = membership(len(items))
-        matches = (case.holds[:, items][None] == seen[:, None]).all(axis=2)  # (subsets of S, subsets)
-        restricted = case.components.restrict(items)
-        case.compare(probabilities(restricted), case.table @ matches.T)
+        expected = np.array([reference.restrict(row, items) for row in case.table])
+        case.compare(probabilities(case.components.restrict(items)), expected)
 
 
 def check_extend(case: Case) -> None:
