@@ -122,15 +122,11 @@ def find_registries(data: Path | None = None) -> Path:
     for folder in candidates:
         if not missing_files(folder):
             return folder
-    tried = "\n".join(f"  {folder} ({len(missing_files(folder))} of 26 files are missing)" for folder in candidates)
+    tried = " and ".join(f"{folder} ({len(missing_files(folder))} of 26 files are missing)" for folder in candidates)
     raise InputError(
-        f"the registries of the paper were not found. Searched:\n{tried}\n"
-        f"The authors published them at\n  {ARCHIVE}\n"
-        "in the folder `data` of the source archive. Two files are expected for each of\nthe 13 categories:\n"
-        f"  {PREFIX}<category>{SETS}\n  {PREFIX}<category>{NAMES}\n"
-        f"Categories: {', '.join(CATEGORIES[:8])},\n{', '.join(CATEGORIES[8:])}.\n"
-        "Put the files into data/registries or name their folder with --data.\n"
-        "--generated runs the same experiments on generated registries."
+        f"the registries of the paper were not found in {tried}.\nThe authors published them at {ARCHIVE},\n"
+        f"folder `data`: {PREFIX}<category>{SETS} and {PREFIX}<category>{NAMES} for {', '.join(CATEGORIES)}.\n"
+        "Put them into data/registries, name their folder with --data, or use generated registries with --generated."
     )
 
 
