@@ -8,11 +8,11 @@ import logging
 import os
 import re
 import secrets
-import struct
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -33,7 +33,6 @@ MAX_PATH = 200  # characters of a path in the log
 UNMATCHED = "(unmatched)"  # one label for all unknown addresses
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # environment variable: where several workers keep their counts
-MAX_READS, SECONDS_BETWEEN_READS = 20, 0.05  # of the counters of all workers
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # seconds
 
 
@@ -156,20 +155,16 @@ class Metrics:
 
     def text(self, store: LiveModelStore) -> bytes:
         """Return all metrics in the text format of Prometheus."""
-        requests = _of_all_workers() if SHARED_FOLDER in os.environ else generate_latest(self.registry)
-        return requests + generate_latest(ModelGauges(store))
+        counters = AllWorkers() if SHARED_FOLDER in os.environ else self.registry
+        return generate_latest(counters) + generate_latest(ModelGauges(store))
 
 
-def _of_all_workers() -> bytes:
-    """Return the sum of the counters of all workers. A worker that is starting may just be creating its file."""
-    for _ in range(MAX_READS):
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        try:
-            return generate_latest(registry)
-        except struct.error:  # a file without contents
-            time.sleep(SECONDS_BETWEEN_READS)
-    raise OSError(f"a file of counters in {os.environ[SHARED_FOLDER]} has been empty for {MAX_READS} reads")
+class AllWorkers(Collector):
+    """Counters of all workers. A file is empty while its worker creates it, for ever if the worker is killed then."""
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(file) for file in Path(os.environ[SHARED_FOLDER]).glob("*.db") if file.stat().st_size]
+        return MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call,no-any-return]
 
 
 class ModelGauges(Collector):
