@@ -237,7 +237,7 @@ def about_model(served: ServedModel, asked: object, budget: Budget) -> Plan:
         **entry(served),
         n_segments=model.distribution.components.m,
         expected_size=model.expected_size,
-        share=served.entry.share,
+        share=1 - model.distribution.p_empty if served.entry.share is None else served.entry.share,
         learned_from=learned.n_baskets or 0,
         learner=learned.learner or "",
         modified=utc(served.modified),

@@ -26,8 +26,6 @@ from dpplearn.service import schemas
 from dpplearn.service.budget import Check, Costs
 from dpplearn.utils.files import MANIFEST, digest
 
-MIN_SHARE = 1e-9  # of the baskets with items of a model whose own distribution is almost always empty
-
 KnownCosts = Mapping[str, Costs]  # by the version of the model
 
 
@@ -35,7 +33,7 @@ KnownCosts = Mapping[str, Costs]  # by the version of the model
 class ServedModel:
     """One model, with its measured costs and its entry in the store."""
 
-    entry: StoreEntry  # with digest and share
+    entry: StoreEntry  # with digest
     model: DPP | Mixture
     costs: Costs
     modified: float  # time of the file, in seconds since the epoch
@@ -168,9 +166,8 @@ def _read_model(store: ModelStore, entry: StoreEntry, known: ServedModel | None,
         version = digest(path)
         if entry.sha256 not in ("", version):
             raise InputError(f"{path} does not match the manifest: its SHA-256 is {version}, expected {entry.sha256}")
-    entry = replace(entry, sha256=version)  # which a folder without a manifest does not record, nor the share
+    entry = replace(entry, sha256=version)  # which a folder without a manifest does not record
     found = known if known is not None and known.version == version else _load(path, entry, costs)
-    entry = replace(entry, share=entry.share or max(1 - found.model.distribution.p_empty, MIN_SHARE))
     same = (found.entry, found.result) == (entry, result)
     return found if same else replace(found, entry=entry, result=result, cache={})
 
