@@ -290,6 +290,10 @@ def test_a_truncated_file_or_one_of_another_format_than_its_name_says_is_rejecte
     for name in ("a.csv", "a.txt"):
         with pytest.raises(InputError, match="8"):
             read_baskets(write(tmp_path / name, parquet))
+    write(tmp_path / "b.parquet", parquet)
+    write(tmp_path / "c.parquet", parquet[:4] + bytes(40) + parquet[44:])
+    with pytest.raises(InputError, match=r"c\.parquet"):  # the one of several that is damaged
+        read_baskets([tmp_path / "b.parquet", tmp_path / "c.parquet"], **READ)
 
 
 def test_malformed_files_of_lines_are_rejected(tmp_path: Path) -> None:

@@ -291,8 +291,12 @@ class Transactions:
                 message = f"guessed the columns of {label}: {which}; name others with basket=, item= (--columns)"
                 warnings.warn(message, InputWarning, stacklevel=3)
             opened = cls(connection, label, found, name)
-            with explained(label):
-                opened._load(groups)
+            try:
+                with explained(label):
+                    opened._load(groups)
+            except InputError:
+                opened._refuse_damaged(groups)
+                raise
         if on_bad_rows == "raise" or not opened.n_rows:
             opened.refuse_bad_rows()
         return opened
@@ -339,6 +343,15 @@ class Transactions:
             f"CREATE VIEW {self.name} AS SELECT {basket} AS basket, item, category, weight, time "
             f"FROM {rows} WHERE reason IS NULL"
         )
+
+    def _refuse_damaged(self, groups: Sequence[_Group]) -> None:
+        """Raise the error of the first Parquet file that cannot be read, which duckdb does not always name."""
+        for group in [each for each in groups if each.format == "parquet"]:
+            places = self.columns.places(group.names, group.source)
+            for file, path in group.paths.items():
+                scan = replace(group, paths={file: path}).scan(places)
+                with explained(path):
+                    self.connection.execute(f"SELECT max(text) FROM ({scan})").fetchall()
 
     def drop(self) -> None:
         """Remove the tables."""
