@@ -1,4 +1,4 @@
-"""Time-stamped baskets: reading, selecting by time, calendar periods and decay."""
+"""Identifiers and times of baskets: reading, what keeps them, selecting by time, calendar periods and decay."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import inspect
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas
 import pytest
 
 import dpplearn as dl
 from dpplearn.cli.app import COMMANDS, command
+from dpplearn.data.baskets import known_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.times import as_time, decay, periods
-from helpers.command import run
+from helpers.command import answer, run
+from helpers.problems import random_kernel
 
 TABLE = pandas.DataFrame(
     {
@@ -25,6 +28,7 @@ TABLE = pandas.DataFrame(
 )
 LATEST = ["2026-02-27T00:00:00", "2026-03-01T00:00:00", "2026-03-02T09:00:00"]  # of a1, m5, x9
 IDS = ["a1", "m5", "x9"]
+MODEL = dl.DPP(random_kernel(np.random.default_rng(0), 4), ["bib", "cot", "crib", "cup"])
 
 
 @pytest.fixture
@@ -34,7 +38,6 @@ def orders() -> dl.Baskets:
 
 def told(baskets: dl.Baskets) -> list[str]:
     """Return the times, which must be those of the baskets with these identifiers."""
-    assert baskets.times is not None
     times = np.datetime_as_string(baskets.times, "s").tolist()
     if baskets.ids is not None and set(baskets.ids.tolist()) <= set(IDS):
         assert times == [LATEST[IDS.index(each)] for each in baskets.ids.tolist()]
@@ -42,9 +45,23 @@ def told(baskets: dl.Baskets) -> list[str]:
     return times
 
 
-def test_a_basket_has_the_latest_time_of_its_rows(orders: dl.Baskets) -> None:
-    assert told(orders) == LATEST
+def test_a_basket_has_its_identifier_and_the_latest_time_of_its_rows(orders: dl.Baskets) -> None:
+    assert (told(orders), orders.ids.tolist()) == (LATEST, IDS)
+    assert list(orders) == [("bib",), ("cot",), ("bib", "crib")]
     assert dl.Baskets.from_table(TABLE).times is None
+    assert dl.Baskets.from_lists([["bib"]]).ids is None
+
+
+def test_identifiers_are_integers_if_all_are_plain_64_bit_integers(tmp_path: Path) -> None:
+    for written, expected in ((["10", "9"], [9, 10]), (["010", "9"], ["010", "9"]), (["1" * 30, "2"], ["1" * 30, "2"])):
+        (tmp_path / "a.csv").write_text("basket,item\n" + "".join(f"{each},bib\n" for each in written))
+        assert dl.read_baskets(tmp_path / "a.csv").ids.tolist() == expected
+
+
+def test_baskets_without_identifiers_keep_their_numbers_where_some_are_left_out() -> None:
+    lists = [["new"], ["bib"], ["cot"]]
+    assert known_baskets(lists, MODEL.catalogue, "drop")[0].ids.tolist() == [1, 2]
+    assert dl.Baskets.from_lists(lists).of_items(["cot"]).ids.tolist() == [2]
 
 
 def test_times_are_read_from_files_and_may_be_unix_timestamps(tmp_path: Path) -> None:
@@ -112,20 +129,21 @@ def test_they_go_where_their_baskets_go(orders: dl.Baskets) -> None:
     assert told(orders.most_frequent(1)) == [LATEST[0], LATEST[2]]
     assert told(orders.known_to(Catalogue.of(["crib"]))[0]) == LATEST
     assert told(dl.Baskets.from_table(orders.to_table(), time="time")) == LATEST
-    assert told(dl.Baskets.together([orders, orders[:1]])) == [*LATEST, LATEST[0]]
+    twice = dl.Baskets.together([orders, orders[:1]])
+    assert (told(twice), twice.ids.tolist()) == ([*LATEST, LATEST[0]], [*IDS, IDS[0]])
     first, second = orders.split(0.7, rng=0)
     assert sorted(told(first) + told(second)) == LATEST
 
 
-def test_merged_sets_have_no_time(orders: dl.Baskets) -> None:
+def test_merged_sets_have_no_identifier_and_no_time(orders: dl.Baskets) -> None:
     without = dl.Baskets.from_lists([["bib"]])
     with pytest.raises(dl.InputError):
         without.since("2026-03-01")
     for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}, {"fraction": "2026-03-01"}):
         with pytest.raises(dl.InputError, match="before="):
             without.split(**wrong)
-    assert orders.deduplicated().times is None
-    assert dl.Baskets.together([orders, dl.Baskets.from_lists([["bib"]])]).times is None
+    for merged in (orders.deduplicated(), dl.Baskets.together([orders, without])):
+        assert merged.times is merged.ids is None
 
 
 def test_periods_are_those_of_the_calendar_and_weeks_begin_on_monday() -> None:
@@ -166,3 +184,30 @@ def test_the_program_learns_from_the_time_that_is_asked_for(tmp_path: Path) -> N
     assert run(*call, "--columns", "time=time", "--since", "2026-03-05", "--before", "2026-03-17").returncode == 0
     assert dl.load(tmp_path / "m.safetensors").learned.n_baskets == 12
     assert run(*call, "--columns", "time=time", "--since", "2027-01-01").returncode == 1
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    MODEL.save(tmp_path / "model.safetensors")
+    TABLE.to_csv(tmp_path / "orders.csv", index=False)
+    return tmp_path / "model.safetensors", tmp_path / "orders.csv"
+
+
+def test_recommendations_and_scores_are_told_by_them(files: tuple[Path, Path]) -> None:
+    model, data = files
+    out, scores = data.with_name("out.csv"), data.with_name("scores.parquet")
+    answer("recommend", model, "--baskets", data, "-o", out)
+    assert list(dict.fromkeys(pandas.read_csv(out)["basket"])) == IDS
+    answer("score", model, data, "-o", scores)
+    assert [row[0] for row in duckdb.sql(f"SELECT basket FROM '{scores}'").fetchall()] == IDS
+
+
+def test_a_row_without_a_score_is_written(files: tuple[Path, Path]) -> None:
+    model, data = files
+    dl.DPP(MODEL.kernel, MODEL.items, nonempty=True).save(model)
+    data.write_text("basket,item\n7,new\n8," + "\n8,".join(map(str, MODEL.items)) + "\n")
+    answer("recommend", model, "--baskets", data, "--unknown", "drop", "-k", 1, "-o", data.with_name("out.csv"))
+    header, row = data.with_name("out.csv").read_text().splitlines()
+    assert header == "basket,rank,item,score,probability"
+    assert row.startswith("7,1,")
+    assert row.split(",")[3] == ""  # there is no score given the empty basket
