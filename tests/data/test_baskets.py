@@ -1,13 +1,16 @@
-"""Baskets: construction, immutability, derived collections and rejected input."""
+"""Baskets: construction, immutability, derived collections, fewer items, other forms and rejected input."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from itertools import combinations_with_replacement
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -17,8 +20,10 @@ from scipy.stats import chisquare
 from dpplearn import Baskets, InputError, InputWarning
 from dpplearn.data.baskets import as_baskets
 from dpplearn.data.catalogue import LARGEST, Catalogue
+from dpplearn.data.files import read_items
 from dpplearn.data.weights import in_variance
 from helpers import strategies
+from helpers.command import answer
 from helpers.strategies import Lists, label_lists, plain
 
 seeds = st.integers(0, 2**32 - 1)
@@ -70,6 +75,7 @@ def test_frequencies_need_baskets_with_positive_weight() -> None:
         ([["a", 1]], {}, "1"),
         ([["a"], ["c"]], {"items": ["a", "b"]}, "basket 1.*'c'"),
         ([["a"], "bc"], {}, "basket 1.*'bc'"),
+        ([["a"], np.array(3)], {}, "basket 1.*3"),
         ("abc", {}, "'a'"),
         ([[], []], {}, "items=.*n_items="),
         ([["a"]], {"n_items": 5}, "n_items.*5"),
@@ -105,16 +111,8 @@ def test_invalid_matrices_are_rejected(matrix: Any, value: str | None) -> None:
 
 
 def test_weights_must_be_one_finite_non_negative_number_per_basket() -> None:
-    numbers: list[Any] = [
-        [1, -0.5],
-        [float("nan"), 1],
-        [1, None],
-        [1, pd.NA],
-        [1, "heavy"],
-        [1, 10**400],
-        [1e308, 1e308],
-    ]
-    for weights in (*numbers, [1], [[1, 1]], 3.0):
+    pairs = [1, -0.5], [np.nan, 1], [1, None], [1, pd.NA], [1, "heavy"], [1, 10**400], [1e308, 1e308]
+    for weights in (*pairs, [1], [[1, 1]], 3.0):
         with pytest.raises(InputError):
             Baskets.from_lists([[0], [1]], weights=weights)
 
@@ -253,17 +251,17 @@ def test_baskets_are_indexed_like_a_list() -> None:
         baskets[3]
 
 
-counted_sets = st.lists(st.tuples(st.lists(st.integers(0, 4), unique=True), st.integers(0, 5)), max_size=8)
-
-
-def of_counts(pairs: list[tuple[list[int], int]]) -> Baskets:
-    return Baskets.from_lists([items for items, _ in pairs], n_items=5, weights=[weight for _, weight in pairs])
+@st.composite
+def counts(draw: st.DrawFn) -> Baskets:
+    """Baskets whose weights are counts."""
+    lists = draw(st.lists(st.lists(st.integers(0, 4), unique=True), max_size=8))
+    return Baskets.from_lists(lists, n_items=5, weights=[draw(st.integers(0, 5)) for _ in lists])
 
 
 @settings(max_examples=50)
-@given(counted_sets, seeds)
-def test_a_split_parts_the_baskets_that_a_weight_counts(pairs: list[tuple[list[int], int]], seed: int) -> None:
-    baskets = of_counts(pairs).deduplicated()
+@given(counts(), seeds)
+def test_a_split_parts_the_baskets_that_a_weight_counts(baskets: Baskets, seed: int) -> None:
+    baskets = baskets.deduplicated()
     baskets = baskets.subset(baskets.weights > 0)
     first, second = baskets.split(0.7, rng=seed)
     if baskets.weights.max(initial=0) > 1:
@@ -298,11 +296,8 @@ def test_a_count_of_w_is_w_baskets_in_a_variance_and_an_importance_of_w_is_one()
 
 
 @settings(max_examples=50)
-@given(counted_sets, st.integers(2, 6), seeds)
-def test_folds_add_up_to_the_baskets_and_are_of_nearly_one_size(
-    pairs: list[tuple[list[int], int]], n: int, seed: int
-) -> None:
-    baskets = of_counts(pairs)
+@given(counts(), st.integers(2, 6), seeds)
+def test_folds_add_up_to_the_baskets_and_are_of_nearly_one_size(baskets: Baskets, n: int, seed: int) -> None:
     found = baskets.folds(n, np.random.default_rng(seed))
     assert found.shape == (n, len(baskets))
     np.testing.assert_array_equal(found.sum(axis=0), baskets.weights)
@@ -349,3 +344,83 @@ def test_lists_over_a_catalogue_are_found_by_label_and_never_by_position() -> No
             as_baskets([["bib"], ["bib", wrong]], catalogue)
     with pytest.warns(InputWarning, match=r"1.*1"):
         assert list(as_baskets([["bib", "bib"]], catalogue)) == [("bib",)]
+
+
+BASKETS = Baskets.from_lists([["c", "b"], ["c"], ["b", "a", "d"], ["d"], ["c", "d"]], ["a", "b", "c", "d", "never"])
+
+
+def test_the_most_frequent_items_are_kept_in_the_order_of_the_catalogue() -> None:
+    """Of c and d, which are equally frequent, and b the first two; baskets that lose all go."""
+    kept = BASKETS.most_frequent(2)
+    assert kept.items == ("c", "d")
+    assert list(kept) == [("c",), ("c",), ("d",), ("d",), ("c", "d")]
+    assert BASKETS.most_frequent(1).items == ("c",)
+    assert len(BASKETS.most_frequent(1)) == 3
+    assert BASKETS.most_frequent(100).items == ("a", "b", "c", "d")  # and none that never occurs
+    with pytest.raises(InputError, match=r"n.*0"):
+        BASKETS.most_frequent(0)
+
+
+def test_weights_go_with_their_baskets_and_count() -> None:
+    weighted = Baskets.from_lists([["a"], ["b"], ["b"], ["c"]], weights=[5, 1, 2, 1])
+    assert weighted.most_frequent(1).items == ("a",)
+    kept = weighted.min_count(3)
+    assert (kept.items, list(kept), kept.weights.tolist()) == (("a", "b"), [("a",), ("b",), ("b",)], [5, 1, 2])
+
+
+def test_where_baskets_were_empty_those_that_become_so_stay() -> None:
+    """As they are sets that hold none of these items, like the others."""
+    some = Baskets.from_lists([["a"], ["b", "c"], ["b", "c"], []]).most_frequent(2)
+    assert list(some) == [(), ("b", "c"), ("b", "c"), ()]
+    none = Baskets.from_lists([["a"], ["b", "c"], ["b", "c"], ["c"]]).most_frequent(2)
+    assert list(none) == [("b", "c"), ("b", "c"), ("c",)]
+
+
+def test_items_in_fewer_baskets_go_and_not_those_in_as_many() -> None:
+    assert BASKETS.min_count(3).items == ("c", "d")
+    assert BASKETS.min_count(0).items == BASKETS.items
+    with pytest.raises(InputError, match=r"4.*3"):
+        BASKETS.min_count(4)
+    with pytest.raises(InputError, match=r"min_count.*-1"):
+        BASKETS.min_count(-1)
+
+
+def test_named_items_are_kept_and_those_that_are_not_there_are_told() -> None:
+    with pytest.warns(InputWarning, match=r"1.*3"):
+        kept = BASKETS.of_items(["d", "x", "a"])
+    assert (kept.items, list(kept)) == (("a", "d"), [("a", "d"), ("d",), ("d",)])
+    with pytest.raises(InputError):
+        BASKETS.of_items(["x"])
+    with pytest.raises(InputError, match="'a'"):
+        BASKETS.of_items("a")
+    assert Baskets.from_lists([[1, 3]]).of_items(["3"]).items == (3,)
+
+
+def test_a_matrix_goes_there_and_back() -> None:
+    matrix = BASKETS.to_matrix()
+    assert (matrix.format, matrix.dtype, matrix.shape) == ("csr", np.float32, (5, 5))
+    assert list(Baskets.from_matrix(matrix, BASKETS.items)) == list(BASKETS)
+    matrix.data[:] = 2  # their own copy, to be weighted as others like
+    matrix.indices[:] = 0
+    assert BASKETS[0] == ("b", "c")
+
+
+def test_a_table_goes_there_and_back() -> None:
+    for labels in (["a", "b", "c"], [10, 20, 30]):
+        baskets = Baskets.from_lists([[labels[2], labels[0]], [labels[1]]], labels, weights=[2.0, 0.5])
+        for library in (pd.DataFrame, polars.DataFrame, pyarrow.table):
+            found = Baskets.from_table(library(baskets.to_table()), weight="weight")
+            assert (list(found), found.items) == (list(baskets), baskets.items)
+            assert found.weights.tolist() == [2, 0.5]
+
+
+@pytest.mark.slow
+def test_commands_filter_items_by_count_rank_and_a_file_with_one_item_per_line(tmp_path: Path) -> None:
+    (tmp_path / "data.txt").write_text("c,b\nc\nb,a,d\nd\nc,d\n" * 4)
+    (tmp_path / "keep.txt").write_text("\n c \nd\n\na\nb\n")
+    assert read_items(tmp_path / "keep.txt") == ["c", "d", "a", "b"]
+    options = ("--keep-items", tmp_path / "keep.txt", "--min-count", 5, "--top-items", 2)
+    assert answer("diagnose", tmp_path / "data.txt", *options)["n_items"] == 2
+    (tmp_path / "none.txt").write_text("\n\n")
+    with pytest.raises(InputError):
+        read_items(tmp_path / "none.txt")

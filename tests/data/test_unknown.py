@@ -12,7 +12,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.data.baskets import known_baskets
 from dpplearn.data.catalogue import Catalogue
-from helpers.command import answer, run, table
+from helpers.command import answer, run
 from helpers.problems import random_kernel
 
 ITEMS = ["bib", "cot", "crib", "cup"]
@@ -58,28 +58,15 @@ def test_recommend_leaves_them_out_of_one_basket_and_of_many() -> None:
         assert MODEL.recommend(BASKETS, 2, unknown="drop") == [MODEL.recommend(each, 2) for each in KNOWN]
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    MODEL.save(tmp_path / "model.safetensors")
-    (tmp_path / "new.csv").write_text(
-        "basket,item\n" + "".join(f"{n},{i}\n" for n, each in enumerate(LISTS) for i in each)
-    )
-    return tmp_path / "model.safetensors", tmp_path / "new.csv"
-
-
-def test_commands_take_the_same_word(files: tuple[Path, Path]) -> None:
-    model, data = files
-    out = data.with_name("out.csv")
-    for call in (
-        ("score", model, data),
-        ("recommend", model, "--baskets", data, "-o", out),
-        ("recommend", model, "new"),
-    ):
+def test_commands_take_the_same_word(tmp_path: Path) -> None:
+    model, data = tmp_path / "model.safetensors", tmp_path / "new.csv"
+    MODEL.save(model)
+    data.write_text("basket,item\n" + "".join(f"{n},{i}\n" for n, each in enumerate(LISTS) for i in each))
+    for call in (("score", model, data), ("recommend", model, "new")):
         refused = run(*call)
         assert refused.returncode == 1
         assert "'new'" in refused.stderr
     scored = answer("score", model, data, "--unknown", "drop")
     assert scored["n_baskets"] == 3
     assert any(re.search(COUNTS, note) for note in scored["notes"])
-    assert re.search(COUNTS, " ".join(table("score", model, data, "--unknown", "drop").split()))
     assert answer("recommend", model, "crib", "new", "--unknown", "drop")["unknown"] == ["new"]
