@@ -94,23 +94,19 @@ def test_invalid_feature_tables_are_rejected() -> None:
             read_features(table, ITEMS)
 
 
-def test_a_csv_file_may_name_its_item_column(tmp_path: Path) -> None:
+def test_a_csv_file_may_name_its_item_column_and_is_rejected_if_malformed(tmp_path: Path) -> None:
     path = tmp_path / "items.csv"
     path.write_text("price;product\n1;bib\n2;cot\n")
     assert read_features(path, ["bib", "cot"], item="product").matrix.tolist() == [[-1.0], [1.0]]
-    with pytest.raises(InputError, match="'sku'"):
-        read_features(path, ["bib", "cot"], item="sku")
-
-
-def test_malformed_csv_files_of_features_are_rejected(tmp_path: Path) -> None:
     for text, value in (
-        ("item,price\n\n\nbib,10\ncot\n", "5"),  # the number of the line
-        ("item,price\nbib,10\ncot,inf\n", "price"),
-        ('item,price\nbib,"10\n' + "cot,20\n" * 20_000, None),  # a quote that is never closed
+        ("price;product\n1;bib\n2;cot\n", "'sku'"),
+        ("sku,price\n\n\nbib,10\ncot\n", "5"),  # the number of the line
+        ("sku,price\nbib,10\ncot,inf\n", "price"),
+        ('sku,price\nbib,"10\n' + "cot,20\n" * 20_000, None),  # a quote that is never closed
     ):
-        (tmp_path / "items.csv").write_text(text)
+        path.write_text(text)
         with pytest.raises(InputError, match=value):
-            read_features(tmp_path / "items.csv", ["bib", "cot"])
+            read_features(path, ["bib", "cot"], item="sku")
 
 
 S = np.array([[1, 0.5, 0.0, 0], [0.5, 1, 0.2, 0], [0, 0.2, 1, 0], [0, 0, 0, 1]])
@@ -129,6 +125,8 @@ def test_values_make_those_alike_that_share_one_and_none_is_like_nothing_else() 
     np.testing.assert_array_equal(found, np.eye(4) + np.array([[0, 0, 1, 0], [0] * 4, [1, 0, 0, 0], [0] * 4]))
     by_label = read_similarity({"crib": 1, "bib": 1, "mug": None, "cot": None}, ITEMS)
     np.testing.assert_array_equal(by_label, found)
+    kinds = pandas.Series(["bed", "meal", "bed", "meal"], index=["crib", "bib", "cot", "mug"], name="item")
+    np.testing.assert_array_equal(read_similarity(kinds, ITEMS), read_similarity(dict(kinds), ITEMS))
     unknown = [float("nan"), float("nan"), pandas.NA, pandas.NA]
     np.testing.assert_array_equal(read_similarity(unknown, ITEMS), np.eye(4))
 
@@ -151,16 +149,10 @@ def test_a_level_called_other_is_that_of_all_others() -> None:
     assert read_features(table, list(range(6))).matrix.tolist() == [[1], [1], [0], [0], [0], [1]]
 
 
-def test_the_index_of_a_series_that_names_items_is_followed() -> None:
-    kinds = pandas.Series(["bed", "meal", "bed", "meal"], index=["crib", "bib", "cot", "mug"], name="item")
-    np.testing.assert_array_equal(read_similarity(kinds, ITEMS), read_similarity(dict(kinds), ITEMS))
-
-
 def test_a_similarity_is_read_from_a_file_of_a_matrix_or_of_one_value_per_item(tmp_path: Path) -> None:
-    kinds = {"bib": "meal", "cot": "bed", "crib": "bed", "mug": ""}
     (tmp_path / "alike.csv").write_text("item,bib,cot\nbib,1,0.5\ncot,0.5,1\n")
     assert read_similarity(tmp_path / "alike.csv", ["bib", "cot"]).tolist() == [[1, 0.5], [0.5, 1]]
-    (tmp_path / "kinds.csv").write_text("item,kind\n" + "".join(f"{item},{kind}\n" for item, kind in kinds.items()))
-    expected = read_similarity({item: kind or None for item, kind in kinds.items()}, ITEMS)
-    np.testing.assert_array_equal(read_similarity(tmp_path / "kinds.csv", ITEMS), expected)
-    np.testing.assert_array_equal(read_similarity(pandas.read_csv(tmp_path / "kinds.csv"), ITEMS), expected)
+    (tmp_path / "kinds.csv").write_text("item,kind\nbib,meal\ncot,bed\ncrib,bed\nmug,\n")
+    expected = read_similarity(["meal", "bed", "bed", None], ITEMS)
+    for kinds in (tmp_path / "kinds.csv", pandas.read_csv(tmp_path / "kinds.csv")):
+        np.testing.assert_array_equal(read_similarity(kinds, ITEMS), expected)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpplearn import Baskets, InputError
 from dpplearn.arrays import Bools
-from dpplearn.data.pairs import Cooccurrence, PairTests, pair_counts, pair_tests, significant
+from dpplearn.data.pairs import Cooccurrence, pair_counts, pair_tests, significant
 from dpplearn.distributions.independent import before_truncation
 from helpers import oracle, strategies
 
@@ -63,10 +63,6 @@ def some_data(nonempty: bool) -> Baskets:
     X[:, 3] |= X[:, 2] & (np.arange(400) % 3 > 0)
     X[:, 5] |= X[:, 4]
     return Baskets.from_matrix(X[X.any(axis=1)] if nonempty else np.vstack([X, np.zeros((1, 6), bool)]))
-
-
-def pairs_of(rows: Any, found: PairTests) -> list[tuple[int, int]]:
-    return list(map(tuple, found.pairs[rows].tolist()))
 
 
 @pytest.mark.parametrize("nonempty", [False, True])
@@ -160,8 +156,8 @@ def test_pairs_that_co_occurred_or_were_expected_in_three_baskets_are_tested() -
     expected = {
         (i, j) for i, j in combinations(range(30), 2) if (X[:, i] & X[:, j]).any() or counts[i] * counts[j] >= 3 * 600
     }
-    assert set(pairs_of(slice(None), found)) == expected
+    assert set(map(tuple, found.pairs.tolist())) == expected
     n = np.count_nonzero(counts)
     assert found.n_possible == n * (n - 1) // 2 > len(found.pairs)
-    assert (28, 29) in pairs_of(found.fewer, found)
-    assert (9, 10) in pairs_of(found.more, found)
+    assert [28, 29] in found.pairs[found.fewer].tolist()
+    assert [9, 10] in found.pairs[found.more].tolist()

@@ -39,10 +39,7 @@ def test_frequencies_of_parts_are_those_of_the_whole_in_the_order_of_its_items()
     np.testing.assert_allclose(in_parts(WEIGHTED).pair_frequencies(), WEIGHTED.pair_frequencies(), rtol=1e-12)
     for found, expected in zip(pair_counts(in_parts(WHOLE), 100), pair_counts(WHOLE, 100), strict=True):
         np.testing.assert_array_equal(found, expected)
-
-
-def test_items_that_only_some_parts_have_are_matched_by_label() -> None:
-    lists = [["cot", "bib"], ["crib"], ["bib"], ["arch", "crib"]]
+    lists = [["cot", "bib"], ["crib"], ["bib"], ["arch", "crib"]]  # items that only some parts have
     parts, whole = Parts.of([Baskets.from_lists([each]) for each in lists]), Baskets.from_lists(lists)
     assert parts.items == whole.items == ("arch", "bib", "cot", "crib")
     np.testing.assert_array_equal(parts.pair_frequencies(), whole.pair_frequencies())
@@ -83,11 +80,8 @@ def test_parts_that_cannot_be_used_say_why(tmp_path: Path) -> None:
         Parts.of([Baskets.from_lists([], n_items=2)]).frequencies()
     with pytest.raises(InputError):
         read_parts(f"{tmp_path}/*.parquet")
-
-
-def test_what_needs_all_baskets_in_one_place_says_so() -> None:
     parts = in_parts(Baskets.from_lists([["cot"], ["bib"], ["bib", "cot"]]))
-    with pytest.raises(InputError):
+    with pytest.raises(InputError):  # needs all baskets in one place
         dl.diagnose(parts)  # type: ignore[arg-type]
     with pytest.raises(InputError):
         dl.posterior(parts, features={"item": ["bib", "cot"], "price": [1, 2]})  # type: ignore[arg-type]
