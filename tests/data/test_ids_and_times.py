@@ -19,13 +19,8 @@ from dpplearn.data.times import as_time, decay, periods
 from helpers.command import answer, run
 from helpers.problems import random_kernel
 
-TABLE = pandas.DataFrame(
-    {
-        "basket": ["x9", "x9", "a1", "m5"],
-        "item": ["crib", "bib", "bib", "cot"],
-        "at": pandas.to_datetime(["2026-03-02 09:00", "2026-03-01 23:59", "2026-02-27 00:00", "2026-03-01 00:00"]),
-    }
-)
+TIMES = pandas.to_datetime(["2026-03-02 09:00", "2026-03-01 23:59", "2026-02-27 00:00", "2026-03-01 00:00"])
+TABLE = pandas.DataFrame({"basket": ["x9", "x9", "a1", "m5"], "item": ["crib", "bib", "bib", "cot"], "at": TIMES})
 LATEST = ["2026-02-27T00:00:00", "2026-03-01T00:00:00", "2026-03-02T09:00:00"]  # of a1, m5, x9
 IDS = ["a1", "m5", "x9"]
 MODEL = dl.DPP(random_kernel(np.random.default_rng(0), 4), ["bib", "cot", "crib", "cup"])
@@ -186,24 +181,19 @@ def test_the_program_learns_from_the_time_that_is_asked_for(tmp_path: Path) -> N
     assert run(*call, "--columns", "time=time", "--since", "2027-01-01").returncode == 1
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    MODEL.save(tmp_path / "model.safetensors")
-    TABLE.to_csv(tmp_path / "orders.csv", index=False)
-    return tmp_path / "model.safetensors", tmp_path / "orders.csv"
-
-
-def test_recommendations_and_scores_are_told_by_them(files: tuple[Path, Path]) -> None:
-    model, data = files
-    out, scores = data.with_name("out.csv"), data.with_name("scores.parquet")
+def test_recommendations_and_scores_are_told_by_identifiers(tmp_path: Path) -> None:
+    names = "model.safetensors", "orders.csv", "out.csv", "scores.parquet"
+    model, data, out, scores = (tmp_path / name for name in names)
+    MODEL.save(model)
+    TABLE.to_csv(data, index=False)
     answer("recommend", model, "--baskets", data, "-o", out)
     assert list(dict.fromkeys(pandas.read_csv(out)["basket"])) == IDS
     answer("score", model, data, "-o", scores)
     assert [row[0] for row in duckdb.sql(f"SELECT basket FROM '{scores}'").fetchall()] == IDS
 
 
-def test_a_row_without_a_score_is_written(files: tuple[Path, Path]) -> None:
-    model, data = files
+def test_a_row_without_a_score_is_written(tmp_path: Path) -> None:
+    model, data = tmp_path / "model.safetensors", tmp_path / "orders.csv"
     dl.DPP(MODEL.kernel, MODEL.items, nonempty=True).save(model)
     data.write_text("basket,item\n7,new\n8," + "\n8,".join(map(str, MODEL.items)) + "\n")
     answer("recommend", model, "--baskets", data, "--unknown", "drop", "-k", 1, "-o", data.with_name("out.csv"))

@@ -183,12 +183,8 @@ def test_the_name_of_a_file_is_no_pattern_and_the_name_of_a_folder_no_column(
 
 
 def test_baskets_of_a_table_come_in_the_order_of_their_identifiers() -> None:
-    for identifiers in (
-        [10.0, 9.0, -1.0],
-        ["10", "9", "-1"],
-        ["c", "b", "a"],
-        pd.to_datetime(["2003", "2002", "2001"]),
-    ):
+    dates = pd.to_datetime(["2003", "2002", "2001"])
+    for identifiers in ([10.0, 9.0, -1.0], ["10", "9", "-1"], ["c", "b", "a"], dates):
         table = pd.DataFrame({"basket": identifiers, "item": ["last", "middle", "first"]})
         assert list(Baskets.from_table(table)) == [("first",), ("middle",), ("last",)]
 
@@ -287,13 +283,8 @@ def test_malformed_files_of_lines_are_rejected(tmp_path: Path) -> None:
 
 def test_a_damaged_gzip_file_is_rejected(tmp_path: Path) -> None:
     whole = gzip.compress(("basket,item\n" + "".join(f"{n},{n * n}\n" for n in range(500))).encode(), mtime=0)
-    for content in (
-        whole[: len(whole) // 2],
-        whole[:-4],
-        whole[:100] + bytes(100) + whole[200:],
-        b"basket,item\n1,a\n",  # not compressed
-        gzip.compress(b""),
-    ):
+    damaged = whole[: len(whole) // 2], whole[:-4], whole[:100] + bytes(100) + whole[200:]
+    for content in (*damaged, b"basket,item\n1,a\n", gzip.compress(b"")):
         for name in ("a.csv.gz", "a.txt.gz"):
             (tmp_path / name).write_bytes(content)
             with pytest.raises(InputError, match=name):
@@ -360,12 +351,10 @@ def test_blanks_around_a_name_are_no_part_of_it_in_any_file(tmp_path: Path) -> N
     """Of items, of identifiers and of columns, quoted or not, whatever blanks they are."""
     baskets, items = ["1", " 1", "2", "2\t"], [" a", "red apple ", "a\u00a0", " pear "]
     expected = [("a", "red apple"), ("a", "pear")]
-    rows = [f"{basket}, {item}" for basket, item in zip(baskets, items, strict=True)]
-    for text in (
-        "\n".join(["basket , item", *rows]),
-        "\n".join(['"basket" , "item "', *('"{}" , "{}"'.format(*row.split(", ")) for row in rows)]),
-    ):
-        assert list(read_baskets(write(tmp_path / "a.csv", text))) == expected
+    rows = [("basket", "item "), *zip(baskets, items, strict=True)]
+    for line in ("{} , {}\n", '"{}" , "{}"\n'):
+        write(tmp_path / "a.csv", "".join(line.format(*row) for row in rows))
+        assert list(read_baskets(tmp_path / "a.csv")) == expected
         assert list(read_baskets(tmp_path / "a.csv", item=" item ")) == expected
     pq.write_table(pa.table({"basket": baskets, " item": items}), tmp_path / "a.parquet")
     assert list(read_baskets(tmp_path / "a.parquet")) == expected
@@ -381,20 +370,10 @@ def test_blanks_around_a_name_are_no_part_of_it_in_any_file(tmp_path: Path) -> N
     assert Baskets.from_table(pd.DataFrame({"basket": [1, 2], "item": [" a", "a"]})).items == ("a",)
 
 
-LINE_ENDS = {
-    "LF, then CRLF": ["\n", "\r\n", "\r\n", "\n", "\r\n"],
-    "CR": ["\r"] * 5,
-    "all of them": ["\r", "\n", "\r\n", "\r", "\n"],
-}
-
-
-@pytest.mark.parametrize("ends", LINE_ENDS)
-def test_lines_may_end_in_any_way(ends: str, tmp_path: Path) -> None:
-    def text(*lines: str) -> str:
-        return "".join(line + end for line, end in zip(lines, LINE_ENDS[ends], strict=False))
-
-    table = text("basket,item", "1,a", '1,"b, c"', "2,b", '2,"a"')
-    lines = text("a,b", "b", "", '"a"', "b")
+@pytest.mark.parametrize("ends", [["\n", "\r\n", "\r\n"] * 2, ["\r"] * 5, ["\r", "\n", "\r\n"] * 2])
+def test_lines_may_end_in_any_way(ends: list[str], tmp_path: Path) -> None:
+    table = "".join(map("".join, zip(["basket,item", "1,a", '1,"b, c"', "2,b", '2,"a"'], ends, strict=False)))
+    lines = "".join(map("".join, zip(["a,b", "b", "", '"a"', "b"], ends, strict=False)))
     for ending in ("", ".gz"):
         assert list(read_baskets(write(tmp_path / f"a.csv{ending}", table))) == [("a", "b, c"), ("a", "b")]
         found = read_baskets(write(tmp_path / f"a.txt{ending}", lines))
