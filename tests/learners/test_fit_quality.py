@@ -193,28 +193,22 @@ def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
     np.testing.assert_allclose(of_strengths, expected[6:], rtol=0.01)
 
 
-def with_features() -> QualityProblem:
-    """Return the problem of forty items whose quality is of one feature, and eight others that say nothing."""
+def test_the_ridge_by_evidence_is_the_one_under_which_the_data_are_likeliest() -> None:
+    """For forty items whose quality is of one feature, and eight others that say nothing."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 9))
     p = 1 / (1 + np.exp(2.5 - 0.8 * X[:, 0]))
     baskets = Baskets.from_matrix((rng.random((60, 40)) < p).astype(int))
     columns = {f"x{place}": column for place, column in enumerate(X.T)}
     features = read_features({"item": range(40), **columns}, list(range(40)))
-    return QualityProblem(baskets, 1, False, blend=Blend(np.eye(40)), features=features)
+    problem = QualityProblem(baskets, 1, False, blend=Blend(np.eye(40)), features=features, ridge=None)
 
+    def log_evidence(ridge: float) -> float:
+        """Laplace's: the likelihood and the normal law of the weights at the optimum, and the volume there."""
+        target = replace(problem, ridge=ridge).target(np.zeros(0))
+        _, distribution, value = best_weights(target)
+        _, volume = np.linalg.slogdet(60 * target.information(distribution))
+        return float(60 * value + 9 * np.log(ridge) / 2 - volume / 2)
 
-def log_evidence(problem: QualityProblem, ridge: float) -> float:
-    """Laplace's: the likelihood and the normal law of the weights at the optimum, and the volume there."""
-    target = replace(problem, ridge=ridge).target(np.zeros(0))
-    _, distribution, value = best_weights(target)
-    n = problem.baskets.total_weight
-    _, volume = np.linalg.slogdet(n * target.information(distribution))
-    return n * value + (target.F.shape[1] - 1) * np.log(ridge) / 2 - volume / 2
-
-
-def test_the_ridge_by_evidence_is_the_one_under_which_the_data_are_likeliest() -> None:
-    problem = with_features()
-    ridge = replace(problem, ridge=None).with_ridge(np.zeros(0)).ridge
-    best = log_evidence(problem, ridge)
-    assert all(best > log_evidence(problem, ridge * factor) for factor in (0.5, 0.9, 1.1, 2))
+    ridge = problem.with_ridge(np.zeros(0)).ridge
+    assert all(log_evidence(ridge) > log_evidence(ridge * factor) for factor in (0.5, 0.9, 1.1, 2))
