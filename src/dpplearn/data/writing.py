@@ -49,7 +49,7 @@ def _column_names(path: Path) -> tuple[str, ...]:
 
 
 def copy_table(connection: DuckDBPyConnection, table: str, target: Path) -> None:
-    """Write a table of a connection to a file, atomically."""
+    """Write a table of a connection, or a query in parentheses, to a file, atomically."""
     check_format(target)
     with new_file(target) as temporary:
         form = FORMATS[target.suffix.lower()]

@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any
 from dpplearn.data.files import Paths, find_files
 from dpplearn.data.times import as_time
 from dpplearn.data.transactions import Columns, Transactions, all_plain, source_name, sql_text
+from dpplearn.data.writing import copy_table
 from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.pipeline.database import as_memory, open_database
-from dpplearn.pipeline.prepared import FILES, PREPARED_FOLDER, SIDES, Prepared, write_prepared
+from dpplearn.pipeline.prepared import FILES, PREPARED_FOLDER, SIDES, Prepared, PreparedFile, write_prepared
 from dpplearn.utils.files import check_replaceable, content_digest, digest
 from dpplearn.utils.progress import Bar, shown_progress
 from dpplearn.utils.text import contents
@@ -329,7 +330,7 @@ def prepare(
     paths = find_files(inputs, folder)
     names = None if names is None else fspath(names)
     read = paths if names is None else [*paths, *find_files(names)]
-    digests = [{"path": os.path.abspath(path), "sha256": _digest(path)} for path in read]
+    digests = [{"path": os.path.abspath(path), "sha256": digest(path)} for path in read]
     files = [[Path(each["path"]).name, each["sha256"]] for each in digests]
     key = content_digest([PREPARED_FOLDER.format, files, asdict(columns), names and name, asdict(checked)])
     target, source = FILES + key[:8], source_name(paths)
@@ -361,13 +362,6 @@ def prepare(
     for note in manifest["notes"]:
         warnings.warn(note, InputWarning, stacklevel=2)
     return replace(Prepared.open(folder), new=True)
-
-
-def _digest(path: str) -> str:
-    try:
-        return digest(Path(path))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def _unchanged(folder: Path, key: str) -> Prepared | None:
@@ -479,26 +473,17 @@ class _Script:
             slug, side = slug_of[name], SIDES[test]
             self.bar.advance(text=f"writing {slug}")
             file = f"{slug}.{side}.parquet"
-            self.write_file(folder / file, f"category_number = {number} AND test = {test}")
+            # Sorted, so that the same content gives the same file in whatever order the rows came.
+            query = f"""(
+                SELECT basket, label AS item{self.extras}
+                FROM (SELECT * FROM kept_pairs WHERE category_number = {number} AND test = {test})
+                JOIN labels USING (product) ORDER BY basket, item
+            )"""
+            copy_table(self.database, query, folder / file)
+            written = PreparedFile(f"{target}/{file}", digest(folder / file), n_baskets, weight)
             entry = {"slug": slug, "name": name, "items": items[number], "files": {}}
-            entries.setdefault(number, entry)["files"][side] = {
-                "file": f"{target}/{file}",
-                "sha256": digest(folder / file),
-                "n_baskets": n_baskets,
-                "weight": weight,
-            }
+            entries.setdefault(number, entry)["files"][side] = asdict(written)
         return list(entries.values())
-
-    def write_file(self, file: Path, chosen: str) -> None:
-        # Sorted, so that the same content gives the same file in whatever order the rows came.
-        query = f"""
-            SELECT basket, label AS item{self.extras} FROM (SELECT * FROM kept_pairs WHERE {chosen})
-            JOIN labels USING (product) ORDER BY basket, item
-        """
-        options = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
-        self.database.execute(f"COPY ({query}) TO {sql_text(str(file))} ({options})").fetchall()
-        with open(file, "rb") as written:
-            os.fsync(written.fileno())
 
     def report(self) -> dict[str, Any]:
         """Return what the manifest says about the rows."""

@@ -112,10 +112,13 @@ def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
         return os.path.realpath(one) == os.path.realpath(other)
 
 
-def digest(path: Path) -> str:
+def digest(path: str | PathLike[str]) -> str:
     """Return the SHA-256 of the content of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def content_digest(value: Any) -> str:
