@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from fnmatch import filter as matching
 from numbers import Real
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -328,7 +328,6 @@ def prepare(
     check_replaceable(folder, PREPARED_FOLDER, force=force)
     columns = Columns(basket, item, weight, category, time)
     paths = find_files(inputs, folder)
-    names = None if names is None else fspath(names)
     read = paths if names is None else [*paths, *find_files(names)]
     digests = [{"path": os.path.abspath(path), "sha256": digest(path)} for path in read]
     files = [[Path(each["path"]).name, each["sha256"]] for each in digests]
@@ -418,7 +417,7 @@ class _Script:
         own = {"fate": FATE, "rules": self.rules, "weight": self.weight, "extras": self.extras}
         return self.database.execute(query.format(**own, **values)).fetchall()
 
-    def read(self, paths: Paths, names: str | None, name: str) -> None:
+    def read(self, paths: Paths, names: str | PathLike[str] | None, name: str) -> None:
         """Read the input into pairs of basket and product."""
         self.bar.update(0, "reading")
         read = Transactions.open(paths, self.columns, on_bad_rows="skip", connection=self.database)
@@ -433,13 +432,12 @@ class _Script:
             self.run(READ_EXTRAS)
         read.drop()
 
-    def read_names(self, names: str | None, columns: Columns) -> None:
+    def read_names(self, names: str | PathLike[str] | None, columns: Columns) -> None:
         """Create the table of names by item, which is empty without a file."""
         self.rows("CREATE TABLE names (item VARCHAR, name VARCHAR)")
-        if names is None:
-            return
-        Transactions.open(names, columns, on_bad_rows="skip", connection=self.database, name="named")
-        self.rows("INSERT INTO names SELECT item, min(CAST(basket AS VARCHAR)) FROM named GROUP BY item")
+        if names is not None:
+            Transactions.open(names, columns, on_bad_rows="skip", connection=self.database, name="named")
+            self.rows("INSERT INTO names SELECT item, min(CAST(basket AS VARCHAR)) FROM named GROUP BY item")
 
     def apply_rules(self) -> None:
         """Decide the fate of every basket, product and category, and which baskets are test baskets."""
