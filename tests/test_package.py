@@ -49,9 +49,7 @@ def imported(path: Path) -> set[str]:
     """The dotted names of all modules that a file imports, wherever in it."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    named = {
-        (node.module or "", alias.name) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
+    named = ((node.module, alias.name) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names)
     return plain | {f"{module}.{name}" for module, name in named}
 
 
@@ -87,17 +85,18 @@ def test_the_tests_for_other_processors_exist() -> None:
     assert [name for name in names if not (processors.TESTS / name).exists()] == []
 
 
-def loaded_by(statement: str) -> set[str]:
-    code = f"import sys; {statement}; print(*sys.modules)"
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    return set(output.split())
+def output_of(code: str, **environment: str) -> str:
+    """What a process of its own prints."""
+    command, variables = [sys.executable, "-c", code], {**os.environ, **environment}
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=variables).stdout.strip()
 
 
 @pytest.mark.slow
 def test_importing_loads_nothing_slow() -> None:
     slow = {"numba", "duckdb", "sklearn", "scipy", "rich", "pandas", "matplotlib"}
-    assert not slow & loaded_by("import dpplearn")
-    assert "sklearn" in loaded_by("import dpplearn; dpplearn.DPPEstimator")  # the check can fail
+    assert slow.isdisjoint(output_of("import sys, dpplearn; print(*sys.modules)").split())
+    loaded = output_of("import sys, dpplearn; dpplearn.DPPEstimator; print(*sys.modules)")
+    assert "sklearn" in loaded.split()  # the check can fail
 
 
 def test_dir_shows_public_names_alone_and_modules_can_be_imported_all_the_same() -> None:
@@ -119,9 +118,8 @@ from dpplearn.distributions.compiled import minors, sampling
 loops = [minors.minors_of, sampling.choose_k, sampling.draw_items]
 print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values())) for loop in loops])
 """
-    for _ in range(2):
-        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[(1, 0), (1, 0), (1, 0)]"
+    output_of(code)
+    assert output_of(code) == "[(1, 0), (1, 0), (1, 0)]"
 
 
 @pytest.mark.slow
@@ -135,7 +133,5 @@ print(sum(minors_of.stats.cache_hits.values()), sum(minors_of.stats.cache_misses
     for change in ("", "", "# changed\n"):
         with open(tmp_path / "dpplearn/distributions/compiled/minors.py", "a", encoding="utf-8") as file:
             file.write(change)
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_OPT": "1"}  # compiles sooner
-        run = [sys.executable, "-c", code]
-        found.append(subprocess.run(run, capture_output=True, text=True, check=True, env=environment).stdout.strip())
+        found.append(output_of(code, PYTHONPATH=str(tmp_path), NUMBA_OPT="1"))  # which compiles sooner
     assert found == ["0 1", "1 0", "0 1"]
