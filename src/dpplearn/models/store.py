@@ -510,8 +510,8 @@ def write_store(
 
 
 def _ranked_items(top: Top, baskets: Ints, category: int, items: Ints) -> RankedItems:
-    """Return a ranking of the items of one category, `items` in the catalogue, for those baskets that are possible."""
-    row, place = np.nonzero((top.items >= 0) & top.possible[:, None])
+    """Return the items of a ranking of one category for some baskets. `items` are its items in the catalogue."""
+    row, place = np.nonzero(top.items >= 0)
     found = np.empty(len(row), RANKED_ITEM)
     found["basket"], found["rank"], found["category"] = baskets[row], place + 1, category
     found["item"] = items[top.items[row, place]]
