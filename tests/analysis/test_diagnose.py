@@ -14,7 +14,7 @@ from dpplearn import Baskets, Diagnosis, diagnose
 from dpplearn.analysis.diagnose import FITS, is_clear, size_ratio
 from dpplearn.evaluation.protocol import Outcomes
 from dpplearn.models.mixture import Mixture
-from helpers.command import both, run
+from helpers.command import both
 from helpers.problems import sampled
 from helpers.registries import registry
 
@@ -26,18 +26,9 @@ def independent(n: int, *, nonempty: bool = False) -> Baskets:
     return Baskets.from_matrix(X[X.any(axis=1)] if nonempty else X)
 
 
-def bundles(n: int) -> Baskets:
-    """Return baskets of three bundles, whose three items mostly come together."""
-    rng = np.random.default_rng(0)
-    wanted = np.repeat(rng.random((n, 3)) < 0.2, 3, axis=1)
-    return Baskets.from_matrix(wanted & (rng.random(wanted.shape) < 0.7))
-
-
 def test_sets_drawn_from_a_symmetric_dpp_call_for_one() -> None:
     drawn = diagnose(sampled(0, n=3000))
-    assert drawn.verdict == "dpp"
-    assert is_clear(drawn.repulsion)
-    assert not is_clear(drawn.attraction)
+    assert (drawn.verdict, is_clear(drawn.repulsion), is_clear(drawn.attraction)) == ("dpp", True, False)
     assert drawn.pairs.fewer.sum() > drawn.pairs.more.sum()
     assert drawn.summary.size_ratio.high < 1
     assert len(drawn.substitute_groups()) > 0
@@ -58,15 +49,12 @@ def test_sets_drawn_from_a_mixture_or_a_nonsymmetric_dpp_call_for_one() -> None:
     model = Mixture.from_arrays([0.6, 0.4], likes, U @ U.T + A - A.T)
     lists = [basket for basket in model.sample(1500, rng=0) if basket]
     drawn = diagnose(Baskets.from_lists(lists, n_items=10))
-    assert drawn.pairs.nonempty
-    assert drawn.verdict == "mixture"
-    assert is_clear(drawn.segments)
+    assert (drawn.pairs.nonempty, drawn.verdict, is_clear(drawn.segments)) == (True, "mixture", True)
     A = np.zeros((10, 10))
     A[range(0, 10, 2), range(1, 10, 2)] = 2.5  # five pairs that attract, no segments
     model = Mixture.from_arrays([1.0], np.full((1, 10), -2.5), A - A.T)
     drawn = diagnose(Baskets.from_lists(model.sample(1500, rng=0), n_items=10))
-    assert drawn.verdict == "segments=1"
-    assert is_clear(drawn.attraction)
+    assert (drawn.verdict, is_clear(drawn.attraction)) == ("segments=1", True)
 
 
 @pytest.mark.slow
@@ -102,9 +90,7 @@ def judged(found: Diagnosis, **gains: tuple[float, float]) -> Diagnosis:
     return replace(found, evaluation=replace(found.evaluation, answers=answers, baskets=baskets))
 
 
-def test_the_simplest_model_is_taken_that_is_not_significantly_worse_than_the_best(
-    of_independent_items: Diagnosis,
-) -> None:
+def test_the_simplest_model_that_is_not_clearly_worse_is_chosen(of_independent_items: Diagnosis) -> None:
     def verdict(**gains: tuple[float, float]) -> str:
         return judged(of_independent_items, **gains).verdict
 
@@ -118,18 +104,13 @@ def test_the_simplest_model_is_taken_that_is_not_significantly_worse_than_the_be
     assert verdict(nonsymmetric=(0.185, 0.01), mixture=best) == "mixture"
     assert verdict(nonsymmetric=(0.1, 0.01), segments=best) == "mixture"
     assert verdict(mixture=best) == "mixture"
+    assert verdict(mixture=(0.0, 0.06)) == "too little data"  # a gain is not excluded
+    assert verdict(mixture=(0.0, 0.04)) == "independent items"
     found = judged(of_independent_items, mixture=best)
     assert (found.gains["mixture"].value, found.gains["mixture"].standard_error) == pytest.approx(best)
-
-
-def test_where_no_model_gains_but_pairs_are_significant_or_gains_uncertain_the_data_are_too_little(
-    of_independent_items: Diagnosis,
-) -> None:
     plain = judged(of_independent_items)
-    one = np.arange(len(plain.pairs.pairs)) == 0
+    one = np.arange(len(plain.pairs.pairs)) == 0  # a significant pair that no model explains
     assert replace(plain, pairs=replace(plain.pairs, significant=one)).verdict == "too little data"
-    assert judged(of_independent_items, mixture=(0.0, 0.06)).verdict == "too little data"
-    assert judged(of_independent_items, mixture=(0.0, 0.04)).verdict == "independent items"
 
 
 def test_the_answer_about_a_large_catalogue_fits_on_a_screen(of_independent_items: Diagnosis) -> None:
@@ -160,31 +141,27 @@ def test_of_a_large_catalogue_models_are_of_the_most_frequent_items() -> None:
 
 @pytest.mark.slow
 def test_registries_have_monitors_that_compete_and_segments_that_a_dpp_misses(shared: Path) -> None:
-    told = diagnose(registry(shared, "safety"))
-    assert told.verdict == "mixture"
-    assert is_clear(told.repulsion)
-    for pair in told.strongest_pairs(3, above=False):
-        assert "Monitor" in str(pair.first)
-        assert "Monitor" in str(pair.second)
-    assert len(str(told).splitlines()) <= 25
-    camera = told.strongest_pairs(1, above=True)[0]
-    assert "Additional Camera" in f"{camera.first} {camera.second}"
+    found = diagnose(registry(shared, "safety"))
+    assert found.verdict == "mixture"
+    assert is_clear(found.repulsion)
+    for pair in found.strongest_pairs(3, above=False):
+        assert all("Monitor" in str(item) for item in pair[:2])
+    assert len(str(found).splitlines()) <= 25
+    assert any("Additional Camera" in str(item) for item in found.strongest_pairs(1, above=True)[0][:2])
 
 
 @pytest.mark.slow
 def test_the_program_reports_what_the_library_finds(tmp_path: Path) -> None:
-    rows = [f"{number},item {item}" for number, basket in enumerate(bundles(150)) for item in basket]
+    rows = [f"{number},item {item}" for number, basket in enumerate(sampled(0, n=500)) for item in basket]
     (tmp_path / "orders.csv").write_text("\n".join(["order,product", *rows]))
     columns = ["--columns", "basket=order,item=product"]
     report, out = both("diagnose", tmp_path / "orders.csv", *columns, "--top", 2)
     expected = diagnose(dl.read_baskets(tmp_path / "orders.csv", basket="order", item="product"))
     assert (report["verdict"], report["sentence"]) == (expected.verdict, expected.sentence)
-    strongest = expected.strongest_pairs(2, above=True)
-    assert [each["first"] for each in report["more_often"]] == [each.first for each in strongest]
+    strongest = expected.strongest_pairs(2, above=False)
+    assert [each["first"] for each in report["less_often"]] == [each.first for each in strongest]
     assert report["gains"]["mixture"]["value"] == pytest.approx(expected.gains["mixture"].value)
     assert f"{strongest[0].first} " in " ".join(out.split())
-    assert max(map(len, str(expected).splitlines())) <= 80
-    assert run("diagnose", tmp_path / "none.csv").returncode == 1
 
 
 def some_rich(n: int, seed: int = 0, n_items: int = 12) -> Baskets:

@@ -25,17 +25,12 @@ def next_item(dpp: DPP, basket: Any) -> tuple[Any, Any]:
 
 
 def brute_force(dpp: DPP, basket: list[int], item: int) -> np.ndarray[Any, Any]:
-    """Return the contribution of each basket item to log-probability and log-score, averaged over all orders."""
-    steps = np.zeros((len(basket), 2))
-    orders = list(permutations(range(len(basket))))
+    """Return the contribution of each basket item to log-score and log-probability, averaged over all orders."""
+    steps, orders = np.zeros((len(basket), 2)), list(permutations(range(len(basket))))
     for order in orders:
-        before = np.log([each[item] for each in next_item(dpp, [])])
-        for place, j in enumerate(order):
-            inside = [basket[i] for i in order[: place + 1]]
-            after = np.log([each[item] for each in next_item(dpp, inside)])
-            steps[j] += before - after
-            before = after
-    return -steps[:, ::-1] / len(orders)  # next_item gives the score first
+        prefixes = [[basket[i] for i in order[:size]] for size in range(len(basket) + 1)]
+        steps[list(order)] += np.diff(np.log([[each[item] for each in next_item(dpp, A)] for A in prefixes]), axis=0)
+    return steps / len(orders)
 
 
 @pytest.mark.parametrize("basket", [[3], [1, 4], [5, 0, 2], [6, 4, 1, 3]])
@@ -48,7 +43,7 @@ def test_factors_are_shapley_values_over_all_orders(basket: list[int]) -> None:
     assert (explained.given, explained.score) == pytest.approx((probability[item], score[item]), rel=1e-9)
     assert np.all(np.diff([each.factor for each in explained.influences]) >= 0)  # the strongest first
     found = {each.item: each for each in explained.influences}
-    for j, (probability, score) in zip(basket, brute_force(dpp, basket, item), strict=True):
+    for j, (score, probability) in zip(basket, brute_force(dpp, basket, item), strict=True):
         assert np.log(found[j].factor) == pytest.approx(probability, abs=1e-12)
         assert np.log(found[j].score_factor) == pytest.approx(score, abs=1e-12)
 
