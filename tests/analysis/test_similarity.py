@@ -1,4 +1,4 @@
-"""Lift by similarity: what it counts, what it calls chance, and when it says that items repel or attract."""
+"""Lift by similarity: counts, expected counts, and verdicts on data of known interactions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,11 @@ KINDS = {f"item {i}": f"kind {i // 3}" for i in range(12)}
 SAME = np.array([[float(i // 3 == j // 3) for j in range(12)] for i in range(12)])
 
 
-def repelling(n: int = 800, seed: int = 0) -> dl.Baskets:
-    """Items of one kind seldom meet."""
-    L = 0.4 * (0.2 * np.eye(12) + 0.8 * SAME)
-    return dl.Baskets.from_lists(dl.DPP.from_L(L, list(KINDS)).sample(n, rng=seed), items=list(KINDS))
+REPELLING = dl.DPP.from_L(0.4 * (0.2 * np.eye(12) + 0.8 * SAME), list(KINDS))
+INDEPENDENT = dl.DPP.from_K(0.15 * np.eye(12), list(KINDS), nonempty=True)
 
 
-def independent(n: int = 800, seed: int = 0, nonempty: bool = False) -> dl.Baskets:
-    dpp = dl.DPP.from_K(0.15 * np.eye(12), list(KINDS), nonempty=nonempty)
+def drawn(dpp: dl.DPP, n: int, seed: int = 0) -> dl.Baskets:
     return dl.Baskets.from_lists(dpp.sample(n, rng=seed), items=list(KINDS))
 
 
@@ -41,11 +38,11 @@ def test_pairs_are_counted_as_they_stand_in_the_baskets() -> None:
 
 
 def test_items_of_a_kind_that_avoid_each_other_repel_and_shuffled_kinds_say_nothing() -> None:
-    found = lift_by_similarity(repelling(), KINDS)
+    found = lift_by_similarity(drawn(REPELLING, 800), KINDS)
     assert found.verdict == "repel"
     assert found.bins[-1].ratio < 0.65  # the lift of two items of a kind is 0.56
     # kinds of which no two items were of one kind before: a control
-    other = lift_by_similarity(repelling(), {item: f"kind {i % 3}" for i, item in enumerate(KINDS)})
+    other = lift_by_similarity(drawn(REPELLING, 800), {item: f"kind {i % 3}" for i, item in enumerate(KINDS)})
     assert other.bins[-1].ratio > 0.9
 
 
@@ -61,17 +58,17 @@ def test_of_independent_items_intervals_contain_a_lift_of_1() -> None:
     """Each of 30 does with probability 0.95; fewer than 25 do with probability below 0.004."""
     inside = []
     for seed in range(30):
-        alike = lift_by_similarity(independent(400, seed, nonempty=True), KINDS).bins[-1]
+        alike = lift_by_similarity(drawn(INDEPENDENT, 400, seed), KINDS).bins[-1]
         inside.append(alike.ratio_low <= 1 <= alike.ratio_high)
     assert np.sum(inside) >= 25
 
 
 def test_too_few_expected_pairs_are_too_little_data() -> None:
-    assert lift_by_similarity(independent(8), KINDS).verdict == "too little data"
+    assert lift_by_similarity(drawn(INDEPENDENT, 8), KINDS).verdict == "too little data"
 
 
 def test_the_program_says_it_from_kinds_and_from_a_square_table(tmp_path: Path) -> None:
-    baskets = repelling(300)
+    baskets = drawn(REPELLING, 300)
     lines = [f"{row},{item}" for row, each in enumerate(baskets) for item in each]
     (tmp_path / "b.csv").write_text("\n".join(["basket,item", *lines]))
     (tmp_path / "kinds.csv").write_text("\n".join(["item,type", *(f"{i},{kind}" for i, kind in KINDS.items())]))

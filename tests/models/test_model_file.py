@@ -7,6 +7,7 @@ import json
 import os
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +50,21 @@ def test_a_saved_model_is_loaded_as_it_was(dpp: DPP, tmp_path_factory: pytest.Te
     assert contents(load(path)) == contents(dpp)
 
 
-def with_training(history: bool = True) -> DPP:
-    baskets = Baskets.from_lists([[0, 1], [1, 2], [2], []], n_items=3, weights=[0.1, 2, 1 / 3, 1])
-    columns = History(*(np.array([-2.0, start, np.nan]) for start in (-1.0, 0.1, 1.0, 2.0, -4.0)))
-    return DPP(KERNEL, MODEL.items, learned=MODEL.learned, training=Training.of(baskets, columns if history else None))
+HISTORY = History(*(np.array([-2.0, start, np.nan]) for start in (-1.0, 0.1, 1.0, 2.0, -4.0)))
+BASKETS = Baskets.from_lists([[0, 1], [1, 2], [2], []], n_items=3, weights=[0.1, 2, 1 / 3, 1])
+TRAINED = MODEL.with_record(MODEL.learned, Training.of(BASKETS, HISTORY))
 
 
-@pytest.mark.parametrize("history", [False, True])
-def test_training_counts_and_history_are_loaded_to_the_last_bit(history: bool, tmp_path: Path) -> None:
-    dpp = with_training(history)
+@pytest.mark.parametrize("history", [None, HISTORY])
+def test_training_counts_and_history_are_loaded_to_the_last_bit(history: History | None, tmp_path: Path) -> None:
+    training = replace(Training.of(BASKETS, history), blend=0.2, least=2.0)
+    dpp = MODEL.with_record(MODEL.learned, training)
     dpp.save(tmp_path / "m")
-    assert contents(load(tmp_path / "m")) == contents(dpp)
-    assert ("history.seconds" in contents(dpp)[-1]) == history
+    again = load(tmp_path / "m")
+    assert contents(again) == contents(dpp)
+    assert ("history.seconds" in contents(dpp)[-1]) == (history is not None)
+    assert again.training is not None
+    assert (again.training.blend, again.training.least) == (0.2, 2)
 
 
 def nested(depth: int) -> list[Any]:
@@ -112,7 +116,7 @@ MIXTURE = Mixture.from_arrays([0.5, 0.5], [[0.0, 1.0], [1.0, 0.0]], (np.eye(2), 
 
 @pytest.mark.parametrize(
     ("model", "field", "changes"),
-    [*((with_training(), *each) for each in WRONG), *((MIXTURE, *each) for each in WRONG_IN_MIXTURE)],
+    [*((TRAINED, *each) for each in WRONG), *((MIXTURE, *each) for each in WRONG_IN_MIXTURE)],
 )
 def test_an_invalid_value_with_a_valid_checksum_is_refused_by_name(
     model: DPP | Mixture, field: str | None, changes: dict[str, Any], tmp_path: Path
@@ -233,8 +237,8 @@ def test_paths_that_are_no_file_are_refused(saved: Path) -> None:
 
 def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(tmp_path: Path) -> None:
     """In the header, another digit does more harm than other bytes."""
-    path, dpp, rng = tmp_path / "m", with_training(), random.Random(1)
-    dpp.save(path)
+    path, rng = tmp_path / "m", random.Random(1)
+    TRAINED.save(path)
     whole, refused = path.read_bytes(), 0
     for _ in range(300):
         flipped = bytearray(whole)
@@ -242,7 +246,7 @@ def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(tmp_pat
         flipped[position] = rng.choice([flipped[position] ^ 1 << rng.randrange(8), rng.choice(b"0123456789")])
         path.write_bytes(flipped)
         try:
-            assert contents(load(path)) == contents(dpp)
+            assert contents(load(path)) == contents(TRAINED)
         except InputError:
             refused += 1
     assert refused > 150

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -42,11 +41,3 @@ def test_counts_of_some_items_are_those_of_all() -> None:
     for rows, columns in (([3, 0, 1], None), ([2], [0, 4, 2]), (range(5), range(5))):
         found = training.pair_counts_among(np.array(rows), None if columns is None else np.array(columns))
         np.testing.assert_allclose(found, whole[np.ix_(rows, rows if columns is None else columns)], rtol=1e-15)
-
-
-def test_a_blend_and_what_was_left_out_travel_with_the_arrays() -> None:
-    training = replace(Training.of(Baskets.from_lists([[0, 1], [1, 2, 3], [1, 2]]), max_pairs=2), blend=0.2)
-    again = Training.from_arrays(training.arrays)
-    assert again is not None
-    assert (training.least, len(training.pairs)) == (2, 1)
-    assert (again.blend, again.least) == (0.2, 2)
