@@ -52,8 +52,8 @@ def test_the_weight_learned_is_that_under_which_the_items_held_out_are_likeliest
     for row in np.flatnonzero((BASKETS.sizes >= 2) & (BASKETS.sizes < N)):
         basket = BASKETS.positions(row).astype(np.int64)
         at = int(rng.integers(len(basket)))
-        shares = [blended(MODEL.distribution, TRAINING, np.delete(basket, at), w, np.ones(N, bool)) for w in (0.0, 1.0)]
-        likely.append([each[basket[at]] for each in shares])
+        rest = Baskets.from_lists([np.delete(basket, at)], n_items=N)
+        likely.append([blended(MODEL.distribution, TRAINING, rest, w)[0, basket[at]] for w in (0.0, 1.0)])
     grid = np.linspace(0, 1, 2001)[:, None]
     a, b = np.array(likely).T
     best = grid[np.log((1 - grid) * a + grid * b).sum(axis=1).argmax(), 0]

@@ -50,8 +50,8 @@ def model_predictor(distribution: SetDistribution) -> Predictor:
 
 def blend_predictor(distribution: SetDistribution, training: Training, weight: float) -> Predictor:
     """Return the predictor of a model with item-to-item mixed into its ranking; it has no probabilities."""
-    everything = np.ones(distribution.n_items, bool)
-    return _by_scores(lambda basket: blended(distribution, training, basket, weight, everything))
+    n_items = distribution.n_items
+    return Predictor(lambda partial: blended(distribution, training, sets_of(partial, n_items), weight))
 
 
 def _by_scores(score: Callable[[Ints], Floats]) -> Predictor:

@@ -5,11 +5,13 @@ The blend is only a score to rank by. Probabilities remain those of the model.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.arrays import Bools, Floats
 from dpplearn.data.baskets import Baskets
-from dpplearn.distributions.components import sets_of
+from dpplearn.distributions.components import MAX_NUMBERS, sets_of
 from dpplearn.distributions.distribution import SetDistribution, Top
 from dpplearn.distributions.ranking import chosen, highest
 from dpplearn.errors import InputError
@@ -20,9 +22,11 @@ MAX_SCORES = 40_000_000  # that are computed for it
 MAX_STEPS, TOLERANCE = 200, 1e-6  # of EM
 
 
-def blended(distribution: SetDistribution, training: Training, basket: Ints, weight: float, candidate: Bools) -> Floats:
-    """Return (1 − w) · model + w · item-to-item of every item; 0 if it is not a candidate or cannot be added."""
-    model, items = both_shares(distribution, training, basket, candidate)
+def blended(
+    distribution: SetDistribution, training: Training, sets: Baskets, weight: float, candidate: Bools | bool = True
+) -> Floats:
+    """Return (1 − w) · model + w · item-to-item, (s, n_items); 0 for items that cannot be recommended."""
+    model, items = both_shares(distribution, training, sets, candidate)
     return np.asarray((1 - weight) * model + weight * items)
 
 
@@ -41,32 +45,38 @@ def top_blended(
             "blend must be between 0 and 1 for a model with training counts, or 'auto' for one fitted with validation, "
             f"got {blend!r}"
         )
-    if candidate is None:
-        candidate = np.ones(distribution.n_items, bool)
     shape, possible = (len(sets), k), distribution.log_inclusion(sets) > -np.inf
     top = Top(np.empty(shape, np.int64), np.empty(shape), np.empty(shape), possible)
-    for row in range(len(sets)):
-        scores = blended(distribution, training, sets.positions(row).astype(np.int64), weight, candidate)[None]
+    for rows in _batches(len(sets), distribution):
+        scores = blended(distribution, training, sets[rows], weight, True if candidate is None else candidate)
         best = highest(scores, k)
-        top.items[row], top.scores[row] = best, chosen(scores, best)
-        probabilities = distribution.next_probabilities(sets.subset([row]), best)
-        top.probabilities[row] = np.where(best >= 0, probabilities, np.nan)
+        probabilities = distribution.next_probabilities(sets[rows], best)
+        top.items[rows], top.scores[rows] = best, chosen(scores, best)
+        top.probabilities[rows] = np.where(best >= 0, probabilities, np.nan)
     return top
 
 
-def both_shares(distribution: SetDistribution, training: Training, basket: Ints, candidate: Bools) -> Floats:
-    """Return the scores of the model and of item-to-item, each scaled to sum to 1 over the candidates, (2, n_items).
+def both_shares(
+    distribution: SetDistribution, training: Training, sets: Baskets, candidate: Bools | bool = True
+) -> Floats:
+    """Return the scores of the model and of item-to-item, each scaled to sum to 1 over the candidates, (2, s, n_items).
 
     The score of an item is P(A ∪ i)/P(A), or P(i ∈ Y given A ⊆ Y) where P(A) is zero.
     """
-    sets = sets_of([basket], distribution.n_items)
-    scores = distribution.next_scores(sets)[0]
-    if np.isnan(scores).any():
-        scores = distribution.next_probabilities(sets)[0]
+    scores = distribution.next_scores(sets)
+    impossible = np.flatnonzero(np.isnan(scores).any(axis=1))
+    if len(impossible):
+        scores[impossible] = distribution.next_probabilities(sets.subset(impossible))
     scores = np.where(candidate, scores, 0)
-    scores[basket] = 0
-    both = np.array([scores, np.where(scores > 0, training.item_to_item(basket), 0)])
-    return np.asarray(both / np.maximum(both.sum(axis=1, keepdims=True), np.finfo(float).tiny))
+    items = np.array([training.item_to_item(sets.positions(row)) for row in range(len(sets))])
+    both = np.array([scores, np.where(scores > 0, items, 0)])
+    return np.asarray(both / np.maximum(both.sum(axis=2, keepdims=True), np.finfo(float).tiny))
+
+
+def _batches(n_sets: int, distribution: SetDistribution) -> Iterator[slice]:
+    """Yield rows whose scores of all items are few enough to be held in memory."""
+    step = max(MAX_NUMBERS // distribution.n_items, 1)
+    return (slice(start, start + step) for start in range(0, n_sets, step))
 
 
 def blend_weight(
@@ -88,11 +98,14 @@ def blend_weight(
     rows = np.flatnonzero((baskets.sizes >= 2) & (baskets.sizes < baskets.n_items) & (baskets.weights > 0))
     most = max(min(MAX_BASKETS, MAX_SCORES // distribution.n_items), MIN_BASKETS)
     rows = rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
-    every, found = np.ones(distribution.n_items, bool), np.zeros((len(rows), 2))
-    for place, row in enumerate(rows.tolist()):
-        basket = baskets.positions(row).astype(np.int64)
-        held = int(rng.integers(len(basket)))
-        found[place] = both_shares(distribution, training, np.delete(basket, held), every)[:, basket[held]]
+    whole = [baskets.positions(row) for row in rows.tolist()]
+    places = [int(rng.integers(len(basket))) for basket in whole]
+    held = np.array([basket[place] for basket, place in zip(whole, places, strict=True)])
+    sets = sets_of(list(map(np.delete, whole, places)), distribution.n_items)
+    found = np.zeros((len(rows), 2))
+    for part in _batches(len(sets), distribution):
+        shares = both_shares(distribution, training, sets[part])
+        found[part] = shares[:, np.arange(shares.shape[1]), held[part]].T
     possible = found.max(axis=1) > 0  # also false for NaN, of a basket that is impossible
     return _em(found[possible], baskets.weights[rows][possible]) if possible.any() else None
 

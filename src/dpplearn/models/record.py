@@ -220,7 +220,7 @@ class Training:
         counts: Floats = self._pair_matrix[rows][:, rows if columns is None else columns].toarray()
         return counts
 
-    def item_to_item(self, basket: Ints) -> Floats:
+    def item_to_item(self, basket: Ints | Items) -> Floats:
         """Return the mean of m_ai/m_a over the items a of the basket, m_ai the frequency of baskets with a and i.
 
         The frequencies m_i replace the ratios of an item that never occurred; they are also the result for an empty
