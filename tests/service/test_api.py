@@ -143,6 +143,12 @@ def test_every_kind_of_model_is_served(asks: Client, store: dl.ModelStore, tmp_p
         assert ask(given_models, what, {"basket": ["cot"], **body})
 
 
+def test_a_model_without_a_recorded_share_has_its_own_probabilities(tmp_path: Path) -> None:
+    dl.DPP.from_K(np.eye(2) * 1e-12, ["cot", "crib"]).save(tmp_path / "sleep.safetensors")
+    found = answer_of(Client(tmp_path).post("/v1/recommend", json={}))["items"]
+    assert [each["probability"] for each in found] == pytest.approx([1e-12, 1e-12])
+
+
 def test_each_of_many_baskets_has_its_answer_or_its_problem(asks: Client) -> None:
     baskets = [["crib"], ["krib", "cot"], []]
     first, unknown, empty = ask(asks, "recommend", {"baskets": baskets, "k": 1})["rows"]

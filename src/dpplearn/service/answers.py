@@ -21,15 +21,14 @@ from dpplearn.service.loader import ServedModel, ServedStore
 from dpplearn.service.middleware import utc
 
 N_LIKES = 8  # items named per segment
-MAX_SUGGESTED_NAME = 80  # characters of an unknown item that is compared with the catalogue
+MAX_SUGGESTED_NAME = 80  # characters of an unknown item that are compared with the catalogue
 MAX_UNKNOWN = 20  # unknown items that a problem lists
 MAX_ANSWER = 10_000  # items of one answer; encoding more as JSON would hold up other requests
 MAX_MAP_ITEMS = 24  # items of the map, those of the strongest pairs
 MAX_PAIRS = 12  # pairs named of each kind
 
 Source = ServedModel | ServedStore
-Work = Callable[[Check], schemas.Answer]
-Plan = tuple[float, Work]  # cost in CPU-seconds, and the work that makes the answer
+Plan = tuple[float, Callable[[Check], schemas.Answer]]  # cost in CPU-seconds, and the work that makes the answer
 Asked = TypeVar("Asked", bound=schemas.Ask)
 
 
@@ -49,8 +48,7 @@ class UnknownItems(Exception):
 
     def refuse(self, _: Check) -> NoReturn:
         """Raise the problem with suggestions; comparing takes up to a quarter of a second."""
-        first = self.items[0]
-        raise self.problem(self.catalogue.close_to(first) if len(str(first)) <= MAX_SUGGESTED_NAME else ())
+        raise self.problem(self.catalogue.close_to(str(self.items[0])[:MAX_SUGGESTED_NAME]))
 
 
 def known(catalogue: Catalogue, items: Iterable[Label], unknown: str = "error") -> tuple[list[Label], list[Label]]:

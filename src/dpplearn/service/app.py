@@ -5,7 +5,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
 
@@ -26,7 +25,7 @@ from dpplearn.service.middleware import LOGGER, AroundRequests, Metrics, key_gua
 from dpplearn.service.settings import Settings
 from dpplearn.version import __version__
 
-PAGE_FOLDER = FilePath(str(files("dpplearn.service"))) / "page"
+PAGE_FOLDER = FilePath(__file__).parent / "page"
 PAGES = {"/": "index.html", "/analyst": "analyst.html"}
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "

@@ -173,18 +173,14 @@ def _read_model(store: ModelStore, entry: StoreEntry, known: ServedModel | None,
 
 
 def _load(path: Path, entry: StoreEntry, costs: KnownCosts) -> ServedModel:
+    """Load and measure a model. Raise an error if it gives probabilities that are not finite."""
     model = load(path)
-    _check_answers(model)
-    measured = costs.get(entry.sha256) or Costs.measure(model)
-    return ServedModel(entry, model, measured, path.stat().st_mtime, time.time())
-
-
-def _check_answers(model: DPP | Mixture) -> None:
-    """Raise an error if the model gives probabilities that are not finite. Compute what all requests use."""
-    _ = model.caution
     for basket in ([], list(model.items[:1])):
         if not all(np.isfinite(each.probability) for each in model.recommend(basket, 3)):
             raise InputError("the model gives probabilities that are not finite; fit it again")
+    _ = model.caution  # computed here, not by the first request
+    measured = costs.get(entry.sha256) or Costs.measure(model)
+    return ServedModel(entry, model, measured, path.stat().st_mtime, time.time())
 
 
 def stamp(source: Path) -> list[tuple[str, int, int, int]]:

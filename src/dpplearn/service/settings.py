@@ -10,7 +10,6 @@ from pathlib import Path
 from dpplearn.errors import InputError
 
 MIN_KEY_LENGTH = 16  # characters
-MAX_COST = 0.5  # CPU-seconds of one request
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Settings:
 
     source: Path
     keys: tuple[bytes, ...] = ()
-    max_cost: float = MAX_COST
+    max_cost: float = 0.5  # CPU-seconds of one request
     max_body: int = 1 << 18  # bytes; parsing holds up the event loop, about 10 ms for this size
     origins: tuple[str, ...] = ()  # of web pages elsewhere that may call the service
     log_baskets: bool = False
