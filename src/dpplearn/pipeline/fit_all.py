@@ -111,14 +111,8 @@ def fit_all(
     ()
     """
     prepared = prepared if isinstance(prepared, Prepared) else Prepared.open(prepared)
-    plan = Plan(
-        prepared.folder.absolute(),
-        Path(output).absolute(),
-        whole_number("seed", seed, 0),
-        _fit_options(options),
-        bool(fresh),
-        bool(warm_start),
-    )
+    seed, fit_options = whole_number("seed", seed, 0), _fit_options(options)
+    plan = Plan(prepared.folder.absolute(), Path(output).absolute(), seed, fit_options, fresh, warm_start)
     if same_file(prepared.folder, output):
         raise OutputExistsError(f"{output} is the folder of the prepared baskets; name another output folder")
     check_replaceable(Path(output), STORE_FOLDER, force=force)
@@ -156,8 +150,8 @@ class Plan:
     output: Path
     seed: int
     options: Mapping[str, Any]
-    fresh: bool = False
-    warm_start: bool = False
+    fresh: bool
+    warm_start: bool
 
 
 @dataclass(frozen=True)
@@ -234,12 +228,12 @@ def _size(job: Job) -> int:
 
 def _fit(plan: Plan, jobs: Sequence[Job], last: ModelStore | None, over: Over, bar: Bar) -> ModelStore:
     """Do what is missing with `over`, which runs jobs on this machine or on others, and write the store."""
-    entries, failures, fitted = {each.slug: each.entry for each in jobs}, dict[str, Failure](), set[str]()
+    entries, failures, fitted = {each.slug: each.entry for each in jobs}, dict[str, Entry](), set[str]()
     missing = sorted((each for each in jobs if not each.is_done), key=_size, reverse=True)  # the longest fits first
     for job, found in over(missing, run_job):
         slug = job.slug
         if isinstance(found, Failure):  # the previous model is kept
-            failures[slug] = found
+            failures[slug] = {"slug": slug, "name": job.entry["name"], **asdict(found)}
             entries[slug] = {**job.before, "old": found.reason, "share": job.entry["share"]} if job.before else {}
             bar.advance(text=f"{slug} failed")
             continue
@@ -249,7 +243,7 @@ def _fit(plan: Plan, jobs: Sequence[Job], last: ModelStore | None, over: Over, b
             fitted.add(slug)
         bar.advance(text=f"{slug} {number(entry['result']['log_likelihood'])}")
     if not any(entries.values()):
-        why = "; ".join(f"{slug}: {failure.reason}" for slug, failure in failures.items())
+        why = "; ".join(f"{slug}: {failure['reason']}" for slug, failure in failures.items())
         raise InputError(f"no model could be fitted ({why})")
     manifest = {
         "kind": STORE_FOLDER.kind,
@@ -258,11 +252,7 @@ def _fit(plan: Plan, jobs: Sequence[Job], last: ModelStore | None, over: Over, b
         "seed": plan.seed,
         "options": plan.options,
         "categories": [entry for entry in entries.values() if entry],
-        "failed": [
-            {"slug": each.slug, "name": each.entry["name"], **asdict(failures[each.slug])}
-            for each in jobs
-            if each.slug in failures
-        ],
+        "failed": [failures[slug] for slug in entries if slug in failures],
     }
     return write_store(plan.output, json_safe(manifest), last, tuple(slug for slug in entries if slug in fitted))
 
