@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,14 +33,16 @@ def _heed_signals() -> None:
 
 
 @contextlib.contextmanager
-def begin(*arguments: object, stderr: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+def begin(
+    *arguments: object, stdout: int = subprocess.PIPE, stderr: Any = subprocess.PIPE, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
     """Start the program in a process group of its own, which heeds Ctrl-C and is killed if the test fails."""
     with subprocess.Popen(
         [str(PROGRAM), *map(str, arguments)],
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=stderr,
         text=True,
-        env=ENVIRONMENT,
+        env=ENVIRONMENT | environment,
         preexec_fn=_heed_signals,
         start_new_session=True,
     ) as process:

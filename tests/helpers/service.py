@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
@@ -19,7 +18,7 @@ import httpx
 
 from dpplearn.service.app import create_app
 from dpplearn.service.settings import Settings
-from helpers.program import ENVIRONMENT, PATIENCE, _heed_signals, is_running, wait_for
+from helpers.program import PATIENCE, begin, is_running, wait_for
 
 KEYS = ("type", "title", "status", "detail")  # that every problem has
 
@@ -65,19 +64,8 @@ def answer_of(response: Any) -> dict[str, Any]:
 class Server:
     """`dpplearn serve` in a process of its own, on a free port."""
 
-    def __init__(self, source: Path, log: Path, *options: object) -> None:
-        self.log = log
-        arguments = [sys.executable, "-m", "dpplearn", "serve", source, "--port", 0, *options]
-        with open(log, "w", encoding="utf-8") as file:
-            self.process = subprocess.Popen(
-                [str(each) for each in arguments],
-                stdout=subprocess.DEVNULL,  # workers that outlive the server would keep a pipe open
-                stderr=file,
-                text=True,
-                env={**ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"},
-                preexec_fn=_heed_signals,
-                start_new_session=True,
-            )
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self.process, self.log = process, log
         wait_for(lambda: bool(self.events("serving")), self.process)
         self.url = self.events("serving")[0]["address"].rstrip("/")
         wait_for(self._is_ready, self.process)
@@ -110,12 +98,6 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE)
 
-    def kill(self) -> None:
-        """End the server and its workers, if any still run."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
 
 class Connection(HTTPConnection):
     """One connection, kept open, which never connects again by itself."""
@@ -138,8 +120,15 @@ class Connection(HTTPConnection):
 
 @contextmanager
 def server(source: Path, log: Path, *options: object) -> Iterator[Server]:
-    found = Server(source, log, *options)
-    try:
-        yield found
-    finally:
-        found.kill()
+    """Start a server, and in the end kill it and its workers, if any still run."""
+    call = ("serve", source, "--port", 0, *options)
+    quiet = subprocess.DEVNULL  # workers that outlive the server would keep a pipe open
+    with (
+        open(log, "w", encoding="utf-8") as file,
+        begin(*call, stdout=quiet, stderr=file, OPENBLAS_NUM_THREADS="1") as process,
+    ):
+        try:
+            yield Server(process, log)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
