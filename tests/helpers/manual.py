@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,14 +109,10 @@ def run_python(block: Block, page: Path, names: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dl.InputWarning)  # of data as small as these
         if block.text.startswith(">>>"):
-            _run_session(block, place, names)
+            session = doctest.DocTestParser().get_doctest(block.text, dict(names), place, place, block.line)
+            assert doctest.DocTestRunner().run(session).failed == 0
         else:
             exec(compile("\n" * block.line + block.text, place, "exec"), names)
-
-
-def _run_session(block: Block, place: str, names: Mapping[str, Any]) -> None:
-    session = doctest.DocTestParser().get_doctest(block.text, dict(names), place, place, block.line)
-    assert doctest.DocTestRunner().run(session).failed == 0
 
 
 def run_call(words: list[str]) -> None:

@@ -80,11 +80,6 @@ def posterior(joint: FloatArray, Y: Iterable[int]) -> FloatArray:
     return normalised(joint[:, index(Y)])
 
 
-def e_step_marginals(V: FloatArray, lam: FloatArray, Y: Iterable[int]) -> FloatArray:
-    """q(j ∈ J | Y) for every j."""
-    return item_marginals(posterior(elementary(lam, V), Y))
-
-
 def bound(
     q: Sequence[FloatArray], V: FloatArray, lam: FloatArray, sets: Sequence[Iterable[int]], weights: Sequence[float]
 ) -> float:

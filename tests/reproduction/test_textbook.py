@@ -63,7 +63,8 @@ def test_the_e_step_is_that_of_the_enumerated_posterior_and_the_eigenvalue_updat
     lam, V = spectrum(4)
     sets = [np.array(Y, dtype=np.int64) for Y in oracle.subsets(N)]
     weights = np.random.default_rng(4).random(len(sets))
-    expected = [oracle.e_step_marginals(V, lam, Y) for Y in sets]
+    joint = elementary(lam, V)
+    expected = [oracle.item_marginals(oracle.posterior(joint, Y)) for Y in sets]
     np.testing.assert_allclose([textbook.marginals_given(V, lam, Y) for Y in sets], expected, rtol=1e-8)
     updated = textbook.eigenvalue_update(V, lam, sets, weights)
     np.testing.assert_allclose(updated, np.average(expected, axis=0, weights=weights), rtol=1e-9)
