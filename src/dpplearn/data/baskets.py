@@ -782,8 +782,6 @@ class Baskets(WeightedSets):
         there = position >= 0
         own = self.weights, self.ids, self.times
         known = Baskets.from_pairs(rows[there], position[there], len(self), catalogue, *own)
-        if there.all():
-            return known, LeftOut()
         missing, n_missing = np.unique(self.indices[~there], return_counts=True)
         most = missing[np.argsort(-n_missing, kind="stable")[:SHOWN]]
         changed, emptied = known.sizes < self.sizes, (known.sizes == 0) & (self.sizes > 0)

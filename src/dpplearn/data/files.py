@@ -62,9 +62,7 @@ def find_files(source: Paths, output: Path | None = None) -> list[str]:
 def _tables_in(folder: str, output: Path | None) -> list[str]:
     files = glob.glob(os.path.join(glob.escape(folder), "**", "*"), recursive=True)
     tables = [file for file in sorted(files) if _ending(file) in TABLES and not os.path.isdir(file)]
-    if output is None:
-        return tables
-    return [file for file in tables if not Path(file).resolve().is_relative_to(output.resolve())]
+    return [file for file in tables if output is None or not Path(file).resolve().is_relative_to(output.resolve())]
 
 
 def _ending(path: str) -> str:
@@ -98,8 +96,7 @@ def open_text(path: str, *, newline: str | None = None, errors: str = "strict") 
 def lines_of(path: str) -> Iterator[str]:
     """Yield the lines of a text without their ends."""
     with open_text(path) as file:
-        for line in file:
-            yield line.rstrip("\n")
+        yield from (line.rstrip("\n") for line in file)
 
 
 def with_one_line_end(path: str, target: Path) -> str:

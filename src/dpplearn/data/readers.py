@@ -120,8 +120,7 @@ def read_parts(
     Parts(2 parts, 2 baskets, 2 named items)
     """
     files = [str(Path(file).absolute()) for file in find_files(source)]
-    options = {"basket": basket, "item": item, "weight": weight, "format": format}
-    read = partial(_read_part, options)
+    read = partial(_read_part, basket=basket, item=item, weight=weight, format=format)
     if cluster is None:
         return Parts.of(list(map(read, files)))
     from dpplearn.utils.cluster import Cluster
@@ -134,5 +133,5 @@ def read_parts(
         raise
 
 
-def _read_part(options: dict[str, Any], file: str) -> Baskets:
+def _read_part(file: str, **options: Any) -> Baskets:
     return replace(read_baskets(file, **options), ids=None)  # a fit does not use them
