@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -134,12 +132,11 @@ def test_baskets_and_what_is_derived_from_them_are_read_only() -> None:
 @given(strategies.baskets())
 def test_sizes_and_groups_by_size_hold_every_basket_once(baskets: Baskets) -> None:
     assert baskets.sizes.tolist() == [len(basket) for basket in baskets]
-    found = {}
-    for group in baskets.by_size:
-        for row, items in zip(group.rows.tolist(), group.sets.tolist(), strict=True):
-            assert row not in found
-            found[row] = tuple(items)
-    assert [found[row] for row in range(len(baskets))] == list(baskets)
+    rows = [row for group in baskets.by_size for row in group.rows.tolist()]
+    assert sorted(rows) == list(range(len(baskets)))
+    assert [tuple(items) for group in baskets.by_size for items in group.sets.tolist()] == [
+        baskets[row] for row in rows
+    ]
     assert [group.sets.shape[1] for group in baskets.by_size] == sorted({len(basket) for basket in baskets})
 
 
@@ -185,10 +182,10 @@ def test_invalid_rows_of_a_subset_are_rejected() -> None:
 
 def counted(baskets: Baskets) -> dict[tuple[Any, ...], float]:
     """The weight of every distinct set."""
-    totals: dict[tuple[Any, ...], float] = defaultdict(float)
-    for basket, weight in zip(baskets, baskets.weights, strict=True):
-        totals[basket] += float(weight)
-    return dict(totals)
+    totals: dict[tuple[Any, ...], float] = {}
+    for basket, weight in zip(baskets, baskets.weights.tolist(), strict=True):
+        totals[basket] = totals.get(basket, 0.0) + weight
+    return totals
 
 
 @given(strategies.baskets(max_items=4, max_baskets=30), seeds)
@@ -205,16 +202,12 @@ def test_merging_equal_sets_adds_their_weights_whatever_the_order_of_rows(basket
 
 @given(strategies.baskets().filter(lambda baskets: baskets.total_weight > 0))
 def test_frequencies_are_weighted_shares_of_the_baskets(baskets: Baskets) -> None:
-    single, pair = np.zeros(baskets.n_items), np.zeros((baskets.n_items, baskets.n_items))
-    for basket, weight in zip(baskets, baskets.weights, strict=True):
-        for i in basket:
-            single[i] += weight / baskets.total_weight
-        for i, j in combinations_with_replacement(basket, 2):
-            pair[i, j] += weight / baskets.total_weight
-            pair[j, i] = pair[i, j]
+    shares = baskets.weights / baskets.total_weight
+    holds = np.array([[item in basket for item in range(baskets.n_items)] for basket in baskets], dtype=float)
+    pairs = np.einsum("b,bi,bj", shares, holds, holds)
     smallest = 1e-300  # below, numbers have few digits
-    np.testing.assert_allclose(baskets.frequencies(), single, rtol=1e-12, atol=smallest)
-    np.testing.assert_allclose(baskets.pair_frequencies(), pair, rtol=1e-12, atol=smallest)
+    np.testing.assert_allclose(baskets.frequencies(), pairs.diagonal(), rtol=1e-12, atol=smallest)
+    np.testing.assert_allclose(baskets.pair_frequencies(), pairs, rtol=1e-12, atol=smallest)
 
 
 @settings(max_examples=50)
