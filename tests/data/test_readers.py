@@ -433,8 +433,6 @@ def test_bad_rows_are_skipped_if_asked_for(tmp_path: Path) -> None:
     assert list(read_baskets(tmp_path / "a.csv", on_bad_rows="skip")) == [("a",), ("d",)]
     with pytest.raises(InputError, match="'ignore'"):
         read_baskets(tmp_path / "a.csv", on_bad_rows="ignore")
-    with pytest.raises(InputError, match="quote"):  # nothing tells where the quote ends
-        read_baskets(write(tmp_path / "a.csv", 'basket,item\n1,"a\n2,b\n3,c\n'), on_bad_rows="skip")
 
 
 def test_the_line_of_every_bad_row_is_right_whatever_ends_the_lines(tmp_path: Path) -> None:
@@ -443,7 +441,7 @@ def test_the_line_of_every_bad_row_is_right_whatever_ends_the_lines(tmp_path: Pa
         write(tmp_path / "a.csv", end.join(lines).encode() + b"\xe9" + end.encode())
         rejects = Transactions.open(tmp_path / "a.csv", on_bad_rows="skip").rejects
         assert sorted([row.line for row in each.examples] for each in rejects) == [[4], [7], [8], [9]]
-    with pytest.raises(InputError, match=r"quote.*line 3"):
+    with pytest.raises(InputError, match=r"quote.*line 3"):  # nothing tells where the quote ends
         read_baskets(write(tmp_path / "a.csv", 'basket,item\r1,a\r2,"b\r3,c\r4,d\r'), on_bad_rows="skip")
 
 

@@ -156,16 +156,17 @@ class _Group:
     names: tuple[str, ...]
     delimiter: str
     paths: Mapping[str, str]  # by the absolute path of the file, or its copy, to read; "" is a table in memory
+    places: Sequence[int] = ()  # of the columns to read
 
     @property
     def source(self) -> str:
         """The name of the group in messages: that of its first file."""
         return next(iter(self.paths.values()))
 
-    def scan(self, places: Sequence[int]) -> str:
-        """Return a query for some columns as c0, c1, ..., with file, row, and the text of the row as a list."""
-        text = f"[{', '.join(f'CAST(c{number} AS VARCHAR)' for number in range(len(places)))}]"
-        values = [f"n{place}" for place in places]
+    def scan(self) -> str:
+        """Return a query for the columns as c0, c1, ..., with file, row, and the text of the row as a list."""
+        text = f"[{', '.join(f'CAST(c{number} AS VARCHAR)' for number in range(len(self.places)))}]"
+        values = [f"n{place}" for place in self.places]
         names = ", ".join(f"n{place}" for place in range(len(self.names)))
         extra = "filename AS file, NULL AS row"
         if self.format == "frame":
@@ -178,27 +179,26 @@ class _Group:
         elif self.format == "json":
             valid = "CASE WHEN json_valid(line) THEN line END AS json"
             table = f"(SELECT *, {valid} FROM {_read_lines(self.paths, 'store_rejects = true')} WHERE trim(line) <> '')"
-            values = [_json_value(self.names[place]) for place in places]
+            values = [_json_value(self.names[place]) for place in self.places]
             text = "[trim(line)]"
         else:
             columns = ", ".join(f"'n{place}': 'VARCHAR'" for place in range(len(self.names)))
             dialect = f"header = true, delim = {sql_text(self.delimiter)}, quote = '\"', escape = '\"', nullstr = ''"
-            table = (
-                f"read_csv({sql_files(self.paths)}, {dialect}, columns = {{{columns}}}, {TEXT}, store_rejects = true)"
-            )
+            options = f"columns = {{{columns}}}, {TEXT}, store_rejects = true"
+            table = f"read_csv({sql_files(self.paths)}, {dialect}, {options})"
         chosen = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
         return f"SELECT {chosen}, {extra}, {text} AS text FROM {table}"
 
-    def examples(self, file: str, rows: Sequence[Any], places: Sequence[int]) -> Iterator[BadRow]:
+    def examples(self, file: str, rows: Sequence[Any]) -> Iterator[BadRow]:
         """Yield rows of a file as examples. Rows of text have no number: they are looked for in the file."""
         found: Iterable[Any] = [(each["row"], tuple((value or "").strip() for value in each["text"])) for each in rows]
         if rows[0]["row"] is None:
             wanted = {text for _, text in found}
-            found = (each for each in self._records(file, places) if each[1] in wanted)
+            found = (each for each in self._records(file) if each[1] in wanted)
         for line, text in found:
             yield BadRow(self.paths[file], line, _short(", ".join(text)))
 
-    def _records(self, file: str, places: Sequence[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    def _records(self, file: str) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Yield the values of each row of a text file as texts, with the line on which it begins."""
         with open_text(file, newline="" if self.delimiter else None, errors="replace") as lines:
             if self.format == "json":
@@ -207,7 +207,7 @@ class _Group:
             rows, begins = csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True), 1
             for fields in rows:
                 if len(fields) == len(self.names):
-                    yield begins, tuple(fields[place].strip() for place in places)
+                    yield begins, tuple(fields[place].strip() for place in self.places)
                 begins = rows.line_num + 1
 
 
@@ -290,6 +290,7 @@ class Transactions:
                 which = ", ".join(f"{role}={column}" for role, column in sorted(guessed))
                 message = f"guessed the columns of {label}: {which}; name others with basket=, item= (--columns)"
                 warnings.warn(message, InputWarning, stacklevel=3)
+            groups = [replace(group, places=found.places(group.names, group.source)) for group in groups]
             opened = cls(connection, label, found, name)
             try:
                 with explained(label):
@@ -322,8 +323,7 @@ class Transactions:
         run, rows = self.connection.execute, f"{self.name}_rows"
         # Parquet files are read several times: that takes a fifth of the time of a copy of their texts.
         self._kind = "VIEW" if all(group.format == "parquet" for group in groups) else "TABLE"
-        places = [self.columns.places(group.names, group.source) for group in groups]
-        scans = [group.scan(each) for group, each in zip(groups, places, strict=True)]
+        scans = [group.scan() for group in groups]
         types = [list(map(str, self.connection.sql(f"{scan} LIMIT 0").types)) for scan in scans]
         run(f"CREATE {self._kind} {rows} AS {' UNION ALL '.join(map(self._usable, scans, types))}").fetchall()
         is_text = self.connection.sql(f"SELECT basket FROM {rows}").types[0] == "VARCHAR"
@@ -331,7 +331,7 @@ class Transactions:
         checks = all_plain("basket", good) if is_text else "false", all_plain("item", good)
         query = f"SELECT count(*) FILTER ({good}), {', '.join(checks)} FROM {rows}"
         self.n_rows, plain_baskets, plain_items = run(query).fetchall()[0]
-        self.rejects = _rejected_lines(self.connection, groups) + self._unusable(groups, places)
+        self.rejects = _rejected_lines(self.connection, groups) + self._unusable(groups)
         # Text in Parquet files and data frames is text: only files without types leave open what digits mean.
         untyped = all(
             group.format in ("csv", "json") or kind in INTEGER_TYPES | WIDE_TYPES
@@ -347,10 +347,9 @@ class Transactions:
     def _refuse_damaged(self, groups: Sequence[_Group]) -> None:
         """Raise the error of the first Parquet file that cannot be read, which duckdb does not always name."""
         for group in [each for each in groups if each.format == "parquet"]:
-            places = self.columns.places(group.names, group.source)
             for file, path in group.paths.items():
-                scan = replace(group, paths={file: path}).scan(places)
                 with explained(path):
+                    scan = replace(group, paths={file: path}).scan()
                     self.connection.execute(f"SELECT max(text) FROM ({scan})").fetchall()
 
     def drop(self) -> None:
@@ -372,19 +371,18 @@ class Transactions:
             FROM (SELECT file, row, text, {chosen} FROM ({scan}))
         """
 
-    def _unusable(self, groups: Sequence[_Group], places: Sequence[Sequence[int]]) -> list[Reject]:
+    def _unusable(self, groups: Sequence[_Group]) -> list[Reject]:
         """Return the rows without a usable value, per reason."""
         found = self.connection.execute(f"""
             SELECT reason, count(*), min(place, {MAX_COMPARED}) FROM {self.name}_rows WHERE reason IS NOT NULL
             GROUP BY reason ORDER BY reason
         """)
-        group_of = {file: each for each in zip(groups, places, strict=True) for file in each[0].paths}
+        group_of = {file: group for group in groups for file in group.paths}
         rejects = []
         for reason, n, rows in found.fetchall():
             examples: list[BadRow] = []
             for file, some in groupby(rows, key=itemgetter("file")):
-                group, columns = group_of[file]
-                examples += islice(group.examples(file, list(some), columns), MAX_EXAMPLES - len(examples))
+                examples += islice(group_of[file].examples(file, list(some)), MAX_EXAMPLES - len(examples))
             rejects.append(Reject(reason, n, tuple(examples)))
         return rejects
 
@@ -493,14 +491,14 @@ def read_rows(source: Any) -> tuple[str, list[str], list[tuple[Any, ...]], bool]
         (group, *others) = _groups(connection, source, Columns(), "auto", Path(folder))
         if others or len(group.paths) > 1:
             raise InputError(f"{source} matches several files; expected one table")
-        places = range(len(group.names))
+        n_columns = len(group.names)
         with explained(group.source):
-            found = connection.execute(group.scan(places)).fetchall()
+            found = connection.execute(replace(group, places=range(n_columns)).scan()).fetchall()
             rejects = _rejected_lines(connection, [group])
         if rejects:
             line, text = rejects[0].examples[0][1:]
             raise InputError(f"line {line} of {group.source} has {rejects[0].reason}: {text!r}")
-        rows = [row[: len(places)] for row in found]
+        rows = [row[:n_columns] for row in found]
         return group.source, list(group.names), rows, group.format in ("csv", "json")
 
 
