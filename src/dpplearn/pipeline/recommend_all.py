@@ -57,13 +57,8 @@ class Recommended:
 
     def tables(self) -> Iterator[Part]:
         """Yield the numbers, and what was left out."""
-        yield Facts(
-            "Recommended",
-            [
-                ("baskets", f"{count(self.n_baskets)} with {count(self.n_items, 'item')}"),
-                ("recommendations", count(self.n_recommendations)),
-            ],
-        )
+        baskets = f"{count(self.n_baskets)} with {count(self.n_items, 'item')}"
+        yield Facts("Recommended", [("baskets", baskets), ("recommendations", count(self.n_recommendations))])
         if self.n_unknown:
             yield f"{count(self.n_unknown, 'row')} dropped: unknown items such as {contents(self.unknown)}."
         if self.n_bad_rows:

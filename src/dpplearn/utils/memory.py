@@ -48,28 +48,23 @@ def in_bytes(size: float) -> str:
 
 def _of_control_groups() -> Iterator[float]:
     """Yield the limits of all control groups of this process, of versions 1 and 2."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            yield from group_limits(CONTROL_GROUPS, path, "memory.max")
-        elif "memory" in controllers.split(","):
-            yield from group_limits(CONTROL_GROUPS / "memory", path, "memory.limit_in_bytes")
+    with suppress(OSError):  # not on every system
+        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                yield from group_limits(CONTROL_GROUPS, path, "memory.max")
+            elif "memory" in controllers.split(","):
+                yield from group_limits(CONTROL_GROUPS / "memory", path, "memory.limit_in_bytes")
 
 
 def group_limits(root: Path, path: str, name: str) -> Iterator[float]:
     """Yield the limits of a group and its parents. In a container, the root holds the limit of the container."""
     inside = PurePosixPath(path.lstrip("/"))
     for group in (inside, *inside.parents):
-        try:
+        with suppress(OSError):  # the root may have no limit
             text = (root / group / name).read_text(encoding="utf-8").strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            yield float(text)
+            if text.isdigit():
+                yield float(text)
 
 
 class PausedCollection:
