@@ -85,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
         warnings.simplefilter("always", InputWarning)
-        return exit_code(lambda: run_typer(program(arguments), "dpplearn", list(arguments)))
+        return exit_code(lambda: run_typer(program(arguments), list(arguments)))
 
 
 def main() -> int:

@@ -111,11 +111,11 @@ def exit_code(command: Callable[[], int]) -> int:
     return FAILED
 
 
-def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> int:
+def run_typer(app: typer.Typer, arguments: list[str]) -> int:
     """Run a program without typer's own handling of errors, which prints boxes."""
     command = typer.main.get_command(app)
     try:
-        with command.make_context(program, arguments) as context:
+        with command.make_context("dpplearn", arguments) as context:
             command.invoke(context)
         return 0
     except typer.Exit as leaving:
@@ -124,6 +124,5 @@ def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> int:
         # Typer has its own copy of click or, in older versions, uses the package: the class has no fixed name.
         if not hasattr(error, "format_message"):
             raise
-        where = getattr(error, "ctx", None)
-        path = where.command_path if where is not None else program
+        path = getattr(getattr(error, "ctx", None), "command_path", "dpplearn")
         raise UsageError(f"{error.format_message()} (see {path} --help)") from None
