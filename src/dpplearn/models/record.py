@@ -235,16 +235,10 @@ class Training:
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays by name, as they are stored in a model file."""
-        kept: dict[str, npt.NDArray[Any]] = {
-            "training.weight": np.array([self.weight]),
-            "training.item_weights": self.item_weights,
-            "training.pairs": self.pairs,
-            "training.pair_weights": self.pair_weights,
-        }
-        if self.blend is not None:
-            kept["training.blend"] = np.array([self.blend])
-        if self.least:
-            kept["training.least"] = np.array([self.least])
+        numbers = {"weight": self.weight, "blend": self.blend, "least": self.least or None}
+        kept: dict[str, npt.NDArray[Any]]
+        kept = {f"training.{name}": np.array([value]) for name, value in numbers.items() if value is not None}
+        kept |= {f"training.{name}": getattr(self, name) for name in ("item_weights", "pairs", "pair_weights")}
         if self.history is not None:
             kept |= {f"history.{name}": column for name, column in vars(self.history).items()}
         if self.schedule is not None:

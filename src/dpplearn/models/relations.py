@@ -216,12 +216,7 @@ def substitute_groups(model: SetModel, at_least: float = MIN_SUBSTITUTION) -> tu
         first, second = members[pairs[0]], members[pairs[1]]
         expected = table.expected[first, second].sum()
         counts = training_counts(model.distribution, model.training, members, members)
-        group = SubstituteGroup(
-            model.catalogue.select(members),
-            float(substitution[first, second].mean()),
-            float(expected - table.observed[first, second].sum()),
-            float(counts.observed[pairs].sum()),
-            float(expected * weight),
-        )
-        groups.append(group)
+        substitutes, missing = substitution[first, second].mean(), expected - table.observed[first, second].sum()
+        numbers = map(float, (substitutes, missing, counts.observed[pairs].sum(), expected * weight))
+        groups.append(SubstituteGroup(model.catalogue.select(members), *numbers))
     return tuple(sorted(groups, key=lambda group: -group.missing))
