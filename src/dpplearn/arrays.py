@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,12 @@ def read_only(array: Array) -> Array:
     """The array itself, which from now on cannot be written to."""
     array.flags.writeable = False
     return array
+
+
+def row_slices(n_rows: int, numbers: int, most: int) -> Iterator[slice]:
+    """Yield slices of rows with at most `most` numbers in memory at a time, for `numbers` of each row."""
+    step = max(most // max(numbers, 1), 1)
+    return (slice(start, start + step) for start in range(0, n_rows, step))
 
 
 def central_differences(function: Callable[[Floats], Floats | float], at: Floats, steps: Floats) -> Floats:

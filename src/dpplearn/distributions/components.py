@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from dpplearn.arrays import Bools, Floats, Ints, Items
+from dpplearn.arrays import Bools, Floats, Ints, Items, row_slices
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError
@@ -48,9 +48,8 @@ def sets_of(sets: Sequence[npt.NDArray[Any]], n_items: int) -> Baskets:
 def batches(sets: Baskets, numbers: int) -> Iterator[tuple[Ints, Items]]:
     """Yield rows and sets of one size, so few that arrays of `numbers` per item of each set are not too large."""
     for group in sets.by_size:
-        step = max(MAX_NUMBERS // ((group.sets.shape[1] + 1) * (numbers + 1)), 1)
-        for start in range(0, len(group.rows), step):
-            yield group.rows[start : start + step], group.sets[start : start + step]
+        for rows in row_slices(len(group.rows), (group.sets.shape[1] + 1) * (numbers + 1), MAX_NUMBERS):
+            yield group.rows[rows], group.sets[rows]
 
 
 class TopQuery(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import EPSILON, Bools, Floats, Ints, Items
+from dpplearn.arrays import EPSILON, Bools, Floats, Ints, Items, row_slices
 from dpplearn.distributions.components import MAX_NUMBERS
 from dpplearn.errors import InputError
 from dpplearn.utils.memory import NUMBER, check_memory
@@ -52,15 +52,14 @@ def log_gram(F: Floats, sets: Items | Ints) -> Floats:
     if k > r:
         values[:] = -np.inf
     elif k:
-        size = max(MAX_NUMBERS // (k * r), 1)
-        for start in range(0, len(sets), size):
-            rows = F[sets[start : start + size]]
+        for some in row_slices(len(sets), k * r, MAX_NUMBERS):
+            rows = F[sets[some]]
             length = np.sqrt((rows**2).sum(axis=2, keepdims=True))
             np.divide(rows, length, out=rows, where=length > 0)
             distances = singular_values(rows)
             distances[distances**2 < zero_pivot(n, k)] = 0
             with np.errstate(divide="ignore"):
-                values[start : start + size] = 2 * (np.log(distances) + np.log(length[:, :, 0])).sum(axis=1)
+                values[some] = 2 * (np.log(distances) + np.log(length[:, :, 0])).sum(axis=1)
     return values
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import EPSILON, Floats, Ints, Items, read_only
+from dpplearn.arrays import EPSILON, Floats, Ints, Items, read_only, row_slices
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.components import Similarity, batches
 from dpplearn.errors import InputError
@@ -306,11 +306,10 @@ def row_products(rows: Floats, V: Floats, W: Floats) -> Floats:
     """
     *shape, r = W.shape
     found = np.empty((*shape[:2], len(rows)))
-    step = max(1, CACHED // max(1, math.prod(shape)))
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step].T
+    for some in row_slices(len(rows), math.prod(shape), CACHED):
+        part = rows[some].T
         both = (V.reshape(-1, r) @ part) * (W.reshape(-1, r) @ part)
-        found[..., start : start + step] = both.reshape(*shape, part.shape[1]).sum(axis=2)
+        found[..., some] = both.reshape(*shape, part.shape[1]).sum(axis=2)
     return found
 
 

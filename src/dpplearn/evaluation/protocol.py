@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.arrays import Bools, Floats, Ints, row_slices
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
 from dpplearn.distributions.distribution import SetDistribution
@@ -160,9 +160,8 @@ def answer(
 
 def _rows(function: Callable[[Sequence[Ints]], Floats], partial: Sequence[Ints], n_items: int) -> Iterator[Floats]:
     """Yield what a function gives for each partial basket, computed for many at a time."""
-    step = max(1, MAX_SCORES // n_items)
-    for start in range(0, len(partial), step):
-        yield from function(partial[start : start + step])
+    for rows in row_slices(len(partial), n_items, MAX_SCORES):
+        yield from function(partial[rows])
 
 
 def _calibration(predictor: Predictor, questions: Questions) -> dict[str, Calibration]:

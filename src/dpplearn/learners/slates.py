@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats, central_differences
+from dpplearn.arrays import Bools, Floats, central_differences, row_slices
 from dpplearn.data.similarity import read_similarity
 from dpplearn.data.slates import Slates, read_slates
 from dpplearn.errors import InputError, InputWarning
@@ -134,8 +134,7 @@ class SlatesProblem:
     def with_gradient(self, x: Floats) -> tuple[float, Floats]:
         """Return the mean log-likelihood and its gradient; x has intercept, slope, strength and reach."""
         n_slates, n = self.scores.shape
-        batch = max(BATCH_SIZE // (n * n), 1)
-        parts = [self._part(x, slice(first, first + batch)) for first in range(0, n_slates, batch)]
+        parts = [self._part(x, rows) for rows in row_slices(n_slates, n * n, BATCH_SIZE)]
         values, gradients = zip(*parts, strict=True)
         return sum(values) / n_slates, np.sum(gradients, axis=0) / n_slates
 

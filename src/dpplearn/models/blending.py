@@ -5,11 +5,9 @@ The blend is only a score to rank by. Probabilities remain those of the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats
+from dpplearn.arrays import Bools, Floats, row_slices
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.components import MAX_NUMBERS, sets_of
 from dpplearn.distributions.distribution import SetDistribution, Top
@@ -47,7 +45,7 @@ def top_blended(
         )
     shape, possible = (len(sets), k), distribution.log_inclusion(sets) > -np.inf
     top = Top(np.empty(shape, np.int64), np.empty(shape), np.empty(shape), possible)
-    for rows in _batches(len(sets), distribution):
+    for rows in row_slices(len(sets), distribution.n_items, MAX_NUMBERS):
         scores = blended(distribution, training, sets[rows], weight, True if candidate is None else candidate)
         best = highest(scores, k)
         probabilities = distribution.next_probabilities(sets[rows], best)
@@ -71,12 +69,6 @@ def both_shares(
     items = np.array([training.item_to_item(sets.positions(row)) for row in range(len(sets))])
     both = np.array([scores, np.where(scores > 0, items, 0)])
     return np.asarray(both / np.maximum(both.sum(axis=2, keepdims=True), np.finfo(float).tiny))
-
-
-def _batches(n_sets: int, distribution: SetDistribution) -> Iterator[slice]:
-    """Yield rows whose scores of all items are few enough to be held in memory."""
-    step = max(MAX_NUMBERS // distribution.n_items, 1)
-    return (slice(start, start + step) for start in range(0, n_sets, step))
 
 
 def blend_weight(
@@ -103,7 +95,7 @@ def blend_weight(
     held = np.array([basket[place] for basket, place in zip(whole, places, strict=True)])
     sets = sets_of(list(map(np.delete, whole, places)), distribution.n_items)
     found = np.zeros((len(rows), 2))
-    for part in _batches(len(sets), distribution):
+    for part in row_slices(len(sets), distribution.n_items, MAX_NUMBERS):
         shares = both_shares(distribution, training, sets[part])
         found[part] = shares[:, np.arange(shares.shape[1]), held[part]].T
     possible = found.max(axis=1) > 0  # also false for NaN, of a basket that is impossible

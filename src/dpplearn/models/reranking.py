@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import Floats, Ints, row_slices
 from dpplearn.data.catalogue import Catalogue, Label, as_list
 from dpplearn.data.unknown import known_items
 from dpplearn.distributions.components import Similarity
@@ -219,8 +219,7 @@ def greedy_by_score(interaction: Interaction, items: Ints, log_scores: Floats, k
     Each step adds the first candidate with the largest Σ log score + strength · log Σ_c w_c det (S_c)_Y. Candidates
     with a log score of −inf come last, and may be repeated. [CZZ18, WRBCJG18]
     """
-    at_once = max(MAX_NUMBERS // max(len(interaction(items[:1])[0]) * k * items.shape[1], 1), 1)
-    parts = [slice(first, first + at_once) for first in range(0, len(items), at_once)]
+    parts = row_slices(len(items), len(interaction(items[:1])[0]) * k * items.shape[1], MAX_NUMBERS)
     found = [_grown(interaction, items[part], log_scores[part], k, strength) for part in parts]
     return np.concatenate([np.zeros((0, k), np.int64), *found])
 
