@@ -1,4 +1,11 @@
-"""Learn determinantal point processes, and mixtures of them, from example subsets: baskets, registries, playlists."""
+"""Learn determinantal point processes, and mixtures of them, from example subsets: baskets, registries, playlists.
+
+`models.model` has the queries of all models, such as `recommend` and `sample`, with item names. It asks
+`distributions.distribution`, which writes each query once, for items as integers. `learners` fits models; its docstring
+says where a learner goes. `data` reads baskets, `pipeline` prepares raw orders and fits a model per category,
+`evaluation` and `analysis` measure, and `lifecycle` updates and checks models. `cli` and `service` offer all of it as
+commands and over HTTP.
+"""
 
 import lazy_loader
 

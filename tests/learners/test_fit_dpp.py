@@ -184,7 +184,7 @@ def test_the_default_is_near_the_best_model_of_the_registries_in_40_evaluations(
 @pytest.mark.parametrize("learner", OTHERS)
 def test_no_fit_ends_below_independent_items(learner: str) -> None:
     for name, baskets in DATA.items():
-        for nonempty in (False, True) if name == "shopping" and LEARNERS[learner].can_condition else (False,):
+        for nonempty in (False, True) if name == "shopping" and LEARNERS[learner].can_be_nonempty else (False,):
             for init, max_iter in (("wishart", 1), ("moments", 200)):
                 result = fit_dpp(baskets, learner, init=init, nonempty=nonempty, rng=0, max_iter=max_iter)
                 problem = SymmetricProblem(baskets.deduplicated(), None, nonempty)

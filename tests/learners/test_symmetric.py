@@ -154,7 +154,7 @@ def test_a_basket_above_the_rank_is_impossible(n_zeros: int) -> None:
 
 # Given nonempty sets.
 
-ABLE = [name for name, each in LEARNERS.items() if each.can_condition]
+ABLE = [name for name, each in LEARNERS.items() if each.can_be_nonempty]
 
 
 def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:

@@ -23,6 +23,7 @@ from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.components import (
+    MAX_NUMBERS,
     Components,
     Similarity,
     Stack,
@@ -119,7 +120,7 @@ class SetDistribution:
             np.concatenate([w + each.log_empty for w, each in zip(log_w, distributions, strict=True)]),
         )
 
-    # The empty set. Queries treat its probability differently from that of other sets only in these methods.
+    # Probabilities to which the empty set can contribute.
 
     def _log_set(self, sizes: Ints, log_p: Floats, *, summed: bool = False) -> Floats:
         """Return log P(c, Y = A), (..., m), for sets A of some sizes (...) from log P_c(A).
@@ -131,9 +132,10 @@ class SetDistribution:
         return np.where(sizes[..., None], self.log_mass + log_p, self.log_empty)
 
     def _log_event(self, sizes: Ints, log_p: Floats, *, summed: bool = False) -> Floats:
-        """Return log P(c, A ⊆ Y, E), (..., m), for sets A of some sizes (...) from log P_c(A ⊆ Y, E); ∅ ∈ E.
+        """Return log P(c, A ⊆ Y, E), (..., m), for sets A of some sizes (...) from log P_c(A ⊆ Y, E).
 
-        For A = ∅ it is the logarithm of mass_c (P_c(E) − P_c(∅)) + P(c, ∅). With `summed`, return log P(A ⊆ Y), (...),
+        E is any further event that is true of the empty set, such as that Y has none of the excluded items. For A = ∅
+        the result is the logarithm of mass_c (P_c(E) − P_c(∅)) + P(c, ∅). With `summed`, return log P(A ⊆ Y), (...),
         from log Σ_c mass_c P_c(A ⊆ Y).
         """
         if summed:
@@ -297,8 +299,9 @@ class SetDistribution:
             scores = np.exp(found.log_x - log_set[:, None])
             probabilities = np.minimum(np.exp(found.log_y - log_event[:, None]), 1)
         top = Top(found.items, scores, probabilities, log_event > -np.inf)
-        rows = (log_set == -np.inf).nonzero()[0]
-        if len(rows):
+        impossible, step = (log_set == -np.inf).nonzero()[0], max(MAX_NUMBERS // self.n_items, 1)
+        for start in range(0, len(impossible), step):
+            rows = impossible[start : start + step]
             y = np.nan_to_num(self.next_probabilities(sets.subset(rows)))
             top.items[rows], top.scores[rows] = highest(y, k, candidate), np.nan
             top.probabilities[rows] = chosen(y, top.items[rows])

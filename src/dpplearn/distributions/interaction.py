@@ -5,7 +5,8 @@ One operation serves conditioning, marginalisation and normalisation:
 
     absorb(w) = X (I + W X)⁻¹  with  log det(I + W X),  W = diag(w)
 
-w_i = 1 puts item i into the set, and w_i = p_i sums over item i; absorb(v) after absorb(w) is absorb(v + w). For w ≥ 0
+This is the interaction left among the other items after conditioning on i ∈ Y, for w_i = 1, or after summing over both
+cases, for w_i = p_i; absorb(v) after absorb(w) is absorb(v + w). For w ≥ 0
 every pivot of I + √W X √W is at least 1, so elimination needs no pivoting.
 
 X is shared by all components (g = 1) or there is one for each (g = m). Arrays below have g as their first axis.
@@ -34,7 +35,7 @@ Singles = npt.NDArray[Any]  # float32
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """X as a matrix. `LowRank` has the same methods."""
+    """X as a matrix."""
 
     X: Floats  # (g, n_items, n_items)
 

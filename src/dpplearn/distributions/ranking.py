@@ -87,9 +87,10 @@ def top_compiled(
 class Bounds:
     """Upper bounds on scores under components with a low-rank interaction.
 
-    Given a set, the score Σ_c w_c o_ci C'_ii is at most Σ_c w_c o_ci (C_ii + λ |z_i|²), with C' the Schur complement of
-    C = I + Z Ω Zᵀ and λ the largest eigenvalue of the symmetric part of what the set changes in Ω. Bounds are in single
-    precision, rounded up by more than that loses; scores are in double precision.
+    Given a set A, scores are Σ_c w_c o_ci C'_ii with C' the Schur complement of C_A in C = I + Z Ω Zᵀ. This is C with
+    Ω − VᵀW in the place of Ω. With λ the largest eigenvalue of the symmetric part of −VᵀW, or 0 if that is negative,
+    C'_ii is at most C_ii + λ |z_i|². Bounds are in single precision, rounded up by more than it loses; scores are in
+    double precision.
     """
 
     odds: Singles  # (m, n_items)

@@ -64,10 +64,10 @@ def resolve_nonempty(nonempty: bool | str, baskets: AnyBaskets, learner: Learner
     """
     empty = baskets.totals.n_empty
     if isinstance(nonempty, str) and nonempty == "auto":
-        return not empty and (learner is None or learner.conditions)
+        return not empty and (learner is None or learner.nonempty_by_default)
     if not isinstance(nonempty, bool | np.bool_):
         raise InputError(f"nonempty must be True, False or 'auto', got {nonempty!r}")
-    if nonempty and learner is not None and not learner.can_condition:
+    if nonempty and learner is not None and not learner.can_be_nonempty:
         raise InputError(f"nonempty=True (--nonempty) is not possible with learner {learner.name!r}; use lbfgs or adam")
     if nonempty and empty:
         raise InputError(

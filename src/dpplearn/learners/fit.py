@@ -177,7 +177,7 @@ def fit_dpp(
         Stop when the expected further improvement is below `tol` nats per basket. For "em" and "k-ascent": stop when
         the relative change of the mean log-likelihood is below `tol`, as in [1]_. Default 1e-4.
     max_iter : int, default 1000
-        Maximum number of iterations per run. With 0 the start is returned.
+        Maximum number of iterations per run. With 0 the start is returned, as the learner prepares it.
     max_seconds : float, optional
         Time limit, checked after every iteration.
     threads : int, optional

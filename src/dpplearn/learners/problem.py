@@ -30,8 +30,8 @@ class Learner:
     rule: Rule
     tol: float = 1e-4  # nats per basket; for `relative_change`, relative
     as_published: bool = False  # follows the authors' program step by step, and ends where that ends
-    can_condition: bool = False  # whether it can maximise P(Y given Y ≠ ∅)
-    conditions: bool = False  # whether it does so with nonempty="auto", the default, where no basket is empty
+    can_be_nonempty: bool = False  # whether it can maximise P(Y | Y ≠ ∅)
+    nonempty_by_default: bool = False  # whether it does so with nonempty="auto" if no basket is empty
     shrinkage: float | str = 0.0
     at_end: Stop = Stop.NO_ASCENT  # why a run stops that ends by itself
 

@@ -39,10 +39,10 @@ DENSE = Learner(
     mixture,
     partial(remaining_gain, min_steps=30),  # the first steps after the segments have been learned are slow
     tol=2e-3,
-    can_condition=True,
-    conditions=True,
+    can_be_nonempty=True,
+    nonempty_by_default=True,
 )
-LOW_RANK = Learner("low-rank", low_rank, never, can_condition=True, conditions=True, at_end=Stop.PLANNED)
+LOW_RANK = Learner("low-rank", low_rank, never, can_be_nonempty=True, nonempty_by_default=True, at_end=Stop.PLANNED)
 
 
 @dataclass(frozen=True)

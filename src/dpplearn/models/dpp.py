@@ -146,12 +146,15 @@ class DPP(SetModel):
     def K(self) -> Floats:
         """The marginal kernel, a read-only array of shape (n_items, n_items).
 
-        If `nonempty`, this is the marginal kernel before conditioning on the set not being empty.
+        This is the marginal kernel before any conditioning on the set not being empty.
         """
         return self.kernel.K
 
     def to_dppy(self) -> Any:
-        """Return the DPP as a `FiniteDPP` of DPPy, a library of samplers. Its items are positions in `items`."""
+        """Return the DPP as a `FiniteDPP` of DPPy, a library of samplers. Its items are positions in `items`.
+
+        Like L and K, it is not conditioned on the set not being empty.
+        """
         try:
             from dppy.finite_dpps import FiniteDPP
         except ImportError as error:

@@ -36,10 +36,11 @@ def em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
 
 
 def e_step(kernel: SpectralDPP, stats: Statistics) -> Floats:
-    """Return T = M diag(r²) with M = Vᵀ Delta V.
+    """Return T = VᵀΔV diag(r²), where r²_j = λ_j/(1 − λ_j), and Δ is the mean of (L_Y)⁻¹, zero outside Y.
 
-    Its diagonal is the mean E-step marginal q(j ∈ J given Y), and 2 (T − Tᵀ) is the gradient VᵀG − GᵀV of the rotation.
-    [GKFT14, section 4] In terms of the gradient in K it is (I − Λ) G Λ + Λ, for every eigenvalue up to and including 1.
+    T_jj is the mean posterior probability q(j ∈ J | Y) that eigenvector j was chosen, and 2 (T − Tᵀ) is the gradient
+    VᵀG − GᵀV of the rotation. [GKFT14, section 4] In terms of the gradient in K, T is (I − Λ) G Λ + Λ, for every
+    eigenvalue up to and including 1.
     """
     lam = kernel.eigenvalues
     return np.asarray((1 - lam)[:, None] * gradient_in_K(kernel, stats) * lam + np.diag(lam))
