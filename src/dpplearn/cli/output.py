@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,8 +17,7 @@ from dpplearn.utils.progress import shown_progress
 from dpplearn.utils.text import Facts, Part, as_text
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """A result that only a command has."""
 
     values: dict[str, Any]

@@ -109,11 +109,8 @@ class BlasLimit:
 
 BLAS_LIMIT = BlasLimit()
 if hasattr(os, "register_at_fork"):  # a child must not find the lock taken by a thread that it does not have
-    os.register_at_fork(
-        before=BLAS_LIMIT.lock.acquire,
-        after_in_parent=BLAS_LIMIT.lock.release,
-        after_in_child=BLAS_LIMIT.lock.release,
-    )
+    acquire, release = BLAS_LIMIT.lock.acquire, BLAS_LIMIT.lock.release
+    os.register_at_fork(before=acquire, after_in_parent=release, after_in_child=release)
 
 
 def suitable_blas(n_items: int, threads: int | None) -> AbstractContextManager[None]:

@@ -61,13 +61,7 @@ def serve(
         raise UsageError(
             f"--host {host} is reachable from other machines without a key; pass --key-file, or --no-key to allow that"
         )
-    settings = Settings(
-        source,
-        read_keys(key_file) if key_file is not None else (),
-        max_cost,
-        origins=tuple(cors or ()),
-        log_baskets=log_baskets,
-        quiet=display.quiet,
-    )
+    keys, origins = () if key_file is None else read_keys(key_file), tuple(cors or ())
+    settings = Settings(source, keys, max_cost, origins=origins, log_baskets=log_baskets, quiet=display.quiet)
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after shutdown
         run(settings, host, port, workers)
