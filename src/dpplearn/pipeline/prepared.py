@@ -215,8 +215,7 @@ class Prepared(Result):
         yield Facts("Prepared", [("folder", f"{self.folder}{'' if self.new else ' (unchanged)'}")])
         yield _dropped(report)
         kept = [
-            (each.name, each.slug, count(each.n_items), *map(count, each.n_baskets.values()))
-            for each in self.categories
+            (each.name, each.slug, *map(count, [each.n_items, *each.n_baskets.values()])) for each in self.categories
         ]
         columns = ["category", "name of its files", "items>", "train>", "test>"]
         yield TextTable("Categories", "Numbers of items, and of training and test baskets.", columns, kept)

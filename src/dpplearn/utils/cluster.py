@@ -211,10 +211,8 @@ def _remote(where: str) -> Iterator[Any]:
 def _check_versions(client: Any, where: str) -> None:
     """Raise an error if a worker has other versions of the packages that determine results."""
     versions = client.get_versions(packages=SAME_EVERYWHERE[1:])
-    ours, *others = (
-        {name: each["packages"].get(name) for name in SAME_EVERYWHERE}
-        for each in (versions["client"], *versions["workers"].values())
-    )
+    processes = (versions["client"], *versions["workers"].values())
+    ours, *others = ({name: each["packages"].get(name) for name in SAME_EVERYWHERE} for each in processes)
     for theirs in others:
         if theirs != ours:
             raise InputError(
