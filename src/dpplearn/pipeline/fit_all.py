@@ -210,11 +210,8 @@ def _job(plan: Plan, category: Category, total_weight: float, before: Entry | No
         "old": "",
     }
     # A fresh run must not find files of earlier runs, but those of its own first attempt: both see the same store.
-    named = {
-        "key": entry["key"],
-        "fresh": generation if plan.fresh else None,
-        "start": before["sha256"] if plan.warm_start and before is not None else None,
-    }
+    start = before["sha256"] if plan.warm_start and before is not None else None
+    named = {"key": entry["key"], "fresh": generation if plan.fresh else None, "start": start}
     stem = f"{slug}-{content_digest(named)[:KEY_LENGTH]}"
     if before is None or plan.fresh or before["key"] != entry["key"]:
         return Job(plan, entry, stem, False, before)
@@ -317,8 +314,5 @@ def _compared(model: SetModel, last: SetModel, baskets: Baskets) -> dict[str, An
         found = evaluate(models, baskets, unknown="drop")
     except InputError:  # no common item, or no basket that holds one
         return None
-    return {
-        "n_items": len(common),
-        "log_likelihood": found.estimate("before").value,
-        "difference": found.difference("now", "before").value,
-    }
+    before, difference = found.estimate("before").value, found.difference("now", "before").value
+    return {"n_items": len(common), "log_likelihood": before, "difference": difference}

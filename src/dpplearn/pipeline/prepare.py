@@ -332,16 +332,13 @@ def prepare(
     digests = [{"path": os.path.abspath(path), "sha256": digest(path)} for path in read]
     files = [[Path(each["path"]).name, each["sha256"]] for each in digests]
     key = content_digest([PREPARED_FOLDER.format, files, asdict(columns), names and name, asdict(checked)])
-    target, source = FILES + key[:8], source_name(paths)
+    target, what = FILES + key[:8], f"preparing {source_name(paths)}"
     with PREPARED_FOLDER.locked(folder) as work:
         old = _unchanged(folder, key)
         if old is not None:
             _remove_others(folder, target)
             return old
-        with (
-            shown_progress(progress, transient=True) as shown,
-            open_database(work, f"preparing {source}", limit, threads) as database,
-        ):
+        with shown_progress(progress, transient=True) as shown, open_database(work, what, limit, threads) as database:
             script = _Script(database, checked, columns, shown.bar("preparing"))
             script.read(paths, names, name)
             script.apply_rules()
