@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from dpplearn.arrays import Ints
+from dpplearn.arrays import Floats, Ints
 from dpplearn.distributions import sampling as choice
 from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.sampling import choice_given_size, inclusion_table, log_size_table
+from dpplearn.distributions.sampling import inclusion_table, log_size_table
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 
@@ -44,6 +44,17 @@ def test_the_table_of_sizes_is_exact(lam: list[float]) -> None:
     np.testing.assert_allclose(sizes, expected[-1], rtol=1e-13, atol=1e-12)
 
 
+def chosen_with(table: Floats) -> Floats:
+    """The probability of every eigenvector to be chosen, from the last to the first, by an `inclusion_table`."""
+    found, needed = np.zeros(len(table)), np.eye(table.shape[1])[-1]  # how many more are needed
+    for n in reversed(range(len(table))):
+        taken = needed * table[n]
+        found[n] = taken.sum()
+        needed -= taken
+        needed[:-1] += taken[1:]
+    return found
+
+
 @pytest.mark.parametrize("lam", [MIXED, UNEVEN, [0.5] * 8], ids=["mixed", "uneven", "equal"])
 def test_eigenvectors_are_chosen_with_the_enumerated_probability_given_the_size(lam: list[float]) -> None:
     exactly = [
@@ -52,10 +63,8 @@ def test_eigenvectors_are_chosen_with_the_enumerated_probability_given_the_size(
     flips = np.array([float(p) for p in exactly])
     for k in SpectralDPP(np.array(lam), np.eye(8)).size_range:
         expected = oracle.item_marginals(oracle.k_dpp(flips, k))
-        np.testing.assert_allclose(choice_given_size(np.array(lam), k)[1], expected, rtol=1e-11, atol=1e-14)
-    active = choice_given_size(np.geomspace(1e-9, 0.999, 2000), 200)[1]
-    assert np.all((active >= 0) & (active <= 1 + 1e-12))
-    assert active.sum() == pytest.approx(200, rel=1e-10)
+        found = chosen_with(inclusion_table(np.array(lam), k))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
 
 
 def test_no_uniform_number_leaves_a_draw_short_of_eigenvectors() -> None:
@@ -76,7 +85,7 @@ def test_draws_from_2000_items_have_the_expected_size_and_eigenvectors() -> None
     np.testing.assert_array_equal(np.diff(offsets), 200)
     groups = np.digitize(lam, [1e-6, 1e-3, 1e-2, 0.05, 0.1, 0.3, 0.6])
     observed = np.bincount(groups[chosen], minlength=8)
-    expected = np.bincount(groups, 500 * choice_given_size(lam, 200)[1])
+    expected = np.bincount(groups, 500 * chosen_with(table))
     assert np.all(np.abs(observed - expected) < 5 * np.sqrt(expected) + 1)
     for Y in draws(SpectralDPP(lam, V), 5, 200):
         assert len(Y) == 200

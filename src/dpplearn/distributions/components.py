@@ -153,8 +153,9 @@ class Components(Protocol):
     def log_sizes(self) -> Floats:
         """Return log P_c(|Y| = k), (m, n_items + 1)."""
 
-    def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
-        """Return log P_c(|Y| = k), (m,), and P_c(i ∈ Y | |Y| = k), (m, n_items), 0 < k < n_items."""
+    def log_rare_size(self, k: int) -> Floats:
+        """Return log P_c(|Y| = k), (m,), for 0 < k < n_items, with correct digits however small it is."""
+        return self.log_sizes()[:, k]
 
     def sample(
         self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None
@@ -285,9 +286,8 @@ class Stack(Components):
     def with_copy(self, item: int) -> tuple[Floats, Components]:
         return self._stacked("with_copy", item)
 
-    def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
-        log_p, marginals = zip(*(part.marginals_given_size(k) for part in self.parts), strict=True)
-        return np.concatenate(log_p), np.concatenate(marginals)
+    def log_rare_size(self, k: int) -> Floats:
+        return self._joined("log_rare_size", k)
 
     def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
         return np.asarray(sum(part.pair_marginals(weights[own], rows, columns) for part, own in self._slices))

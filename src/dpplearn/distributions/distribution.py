@@ -213,15 +213,9 @@ class SetDistribution:
         self.components.log_empty()  # computed here, once for all parts
         return summed(_sum_of_logs, self, baskets=baskets, threads=threads) / baskets.total_weight
 
-    def marginals(self, k: int | None = None) -> Floats:
-        """Return P(i ∈ Y) of each item; with k, given |Y| = k."""
-        if k is None:
-            return np.minimum(np.exp(self.log_mass) @ self.components.marginals(), 1)
-        self.check_size(k)
-        if k in (0, self.n_items):
-            return np.full(self.n_items, float(k > 0))
-        log_p, marginals = self.components.marginals_given_size(k)
-        return np.asarray(softmax(self.log_mass + log_p) @ marginals)
+    def marginals(self) -> Floats:
+        """Return P(i ∈ Y) of each item."""
+        return np.minimum(np.exp(self.log_mass) @ self.components.marginals(), 1)
 
     def segment_marginals(self) -> Floats:
         """Return P(i ∈ Y | segment), (n_segments, n_items)."""
@@ -435,7 +429,7 @@ class SetDistribution:
         found = self.components.log_sizes()[:, k]
         # Low-rank components give sizes with an absolute error; rare sizes need a tilt.
         if 0 < k < self.n_items and logsumexp(self.log_mass + found) < LOG_RARE_SIZE:
-            return self.components.marginals_given_size(k)[0]
+            return self.components.log_rare_size(k)
         return np.asarray(found)
 
     def check_size(self, k: int) -> None:

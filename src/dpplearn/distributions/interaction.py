@@ -160,7 +160,7 @@ class LowRank:
     @cached_property
     def _diagonal(self) -> Floats:
         found = np.zeros((self.g, self.n_items))
-        found[:, self.active] = [quadratic(self.rows, core) for core in self._symmetric]
+        found[:, self.active] = [np.einsum("ij,ij->i", self.rows @ core, self.rows) for core in self._symmetric]
         return read_only(found)
 
     def diagonal(self) -> Floats:
@@ -287,11 +287,6 @@ def similarity_of(matrices: Floats, items: Ints) -> Similarity:
         return scaled[:, one, items], scaled[:, items, one]
 
     return rows_and_columns
-
-
-def quadratic(rows: Floats, matrix: Floats) -> Floats:
-    """Return z M zᵀ for each row z."""
-    return np.asarray(np.einsum("ij,ij->i", rows @ matrix, rows))
 
 
 def products(Z: Floats, core: Floats) -> Floats:

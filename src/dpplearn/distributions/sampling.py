@@ -78,20 +78,6 @@ def log_size_table(lam: Floats, largest: int) -> Floats:
     return table
 
 
-def choice_given_size(lam: Floats, k: int) -> tuple[float, Floats]:
-    """Return log P(k are chosen), and for each eigenvector P(it is chosen | k are): λ_j P(k − 1 of the others) / P(k).
-
-    The second is 0 where k cannot be chosen.
-    """
-    before, after = log_size_table(lam, k), log_size_table(lam[::-1], k)[::-1]
-    log_k = float(before[-1, k])
-    if log_k == -np.inf:
-        return log_k, np.zeros(len(lam))
-    others = np.logaddexp.reduce(before[:-1, :k] + after[1:, :k][:, ::-1], axis=1)
-    with np.errstate(divide="ignore"):
-        return log_k, np.exp(np.log(lam) + others - log_k)
-
-
 def choose(lam: Floats, nonempty: bool, draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Choose each eigenvector with probability λ_j [KT12, Algorithm 1], or given that at least one is chosen.
 

@@ -321,15 +321,12 @@ class ScaledDPPs(Components):
     def log_sizes(self) -> Floats:
         if self._large is None:
             return np.array([sizes.log_sizes_of_eigenvalues(mu) for mu in self._eigenvalues])
-        return np.array([sizes.LowRankSizes(*one).log_sizes() for one in self._large])
+        return np.array([sizes.low_rank_log_sizes(*one) for one in self._large])
 
-    def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
+    def log_rare_size(self, k: int) -> Floats:
         if self._large is None:
-            each = [sizes.dense_marginals(self.L(c), mu, k) for c, mu in enumerate(self._eigenvalues)]
-        else:
-            each = [sizes.low_rank_marginals(*one, k) for one in self._large]
-        log_p, marginals = zip(*each, strict=True)
-        return np.array(log_p), np.array(marginals)
+            return super().log_rare_size(k)
+        return np.array([sizes.low_rank_log_size(*one, k) for one in self._large])
 
     @cached_property
     def _samplers(self) -> dict[int, sampling.LowRankSampler]:

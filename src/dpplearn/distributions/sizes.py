@@ -1,4 +1,4 @@
-"""The distribution of |Y| under one component, and marginals given the size.
+"""The distribution of |Y| under one component.
 
 Dense: |Y| has the generating function Π_j (1 + μ_j z)/(1 + μ_j) over the eigenvalues μ_j of L. A conjugate pair is one
 factor (1 + 2 Re(μ) z + |μ|² z²)/|1 + μ|². All coefficients are nonnegative, so in log space nothing cancels.
@@ -13,14 +13,12 @@ w = z Σ_j p^(j+1) (1 − z)^j, so that a few matrices Zᵀ diag(p^(j+1)) Z serv
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.distributions.components import sigmoid
-from dpplearn.distributions.interaction import LowRank, absorbed_core, quadratic, weighted_gram
+from dpplearn.distributions.interaction import LowRank, absorbed_core, weighted_gram
 
 Complex = npt.NDArray[np.complex128]
 
@@ -67,105 +65,42 @@ def tilt_to_size(eigenvalues: Complex | Floats, size: float) -> float:
     return float(np.exp(middle))
 
 
-def dense_marginals(L: Floats, eigenvalues: Complex, k: int) -> tuple[float, Floats]:
-    """Return log P(|Y| = k) and P(i ∈ Y | |Y| = k) for 0 < k < N.
+def low_rank_log_sizes(log_odds: Floats, low_rank: LowRank) -> Floats:
+    """Return log P(|Y| = k) for k = 0..N under a low-rank component; −inf for sizes of a probability below 1e-14."""
+    p, core = sigmoid(log_odds), low_rank.core[0]
+    mean, variance = low_rank_moments(p, low_rank)
+    n_points = min(len(p) + 1, int(np.ceil(DEVIATIONS * np.sqrt(max(variance, 1.0)))) + DEVIATIONS)
+    # points of the upper half of the unit circle; the others are conjugate
+    z = np.exp(2j * np.pi * np.arange(n_points // 2 + 1) / n_points)
+    order = np.argsort(p, kind="stable")  # rare items come first
+    p, rows = p[order], low_rank.Z[order].astype(float)
+    n_rare = int(np.searchsorted(p, RARE, side="right"))
+    log_values = np.log1p(p[n_rare:] * (z[:, None] - 1)).sum(axis=1)
+    for power in range(1, N_TERMS + 1):  # log(1 + p (z − 1)) = −Σ_j p^j (1 − z)^j / j
+        log_values -= (p[:n_rare] ** power).sum() * (1 - z) ** power / power
+    sign, log_det = np.linalg.slogdet(np.eye(len(core)) + _times_real(_weighted_grams(p, rows, n_rare, z), core))
+    log_values = log_values + log_det + np.log(sign)
+    P = np.fft.irfft(np.exp(np.conj(log_values - log_values[0].real)), n_points)
+    sizes = np.arange(n_points) + int(np.clip(round(mean) - n_points // 2, 0, len(p) + 1 - n_points))
+    found = np.full(len(p) + 1, -np.inf)
+    with np.errstate(divide="ignore"):
+        found[sizes] = np.log(np.where(P > LEAST, P, 0))[sizes % n_points]
+    return found
 
-    Σ_k P(i ∈ Y, |Y| = k) z^k = det(I + z L)/Z · (z L (I + z L)⁻¹)_ii, averaged over the circle |z| = t on which E|Y| is
-    k. As many points as sizes have probability suffice.
-    """
-    n, t = len(L), tilt_to_size(eigenvalues, k)
-    inside = t * eigenvalues / (1 + t * eigenvalues)
-    spread = np.sqrt(max(float((inside * (1 - inside)).real.sum()), 1.0))
-    n_points = min(n + 1, int(np.ceil(DEVIATIONS * spread)) + 1)
-    total, of_items = 0.0, np.zeros(n)
-    for point in range(n_points // 2 + 1):  # the other half is conjugate
-        z = t * np.exp(2j * np.pi * point / n_points)
-        twice = 1 if point == 0 or 2 * point == n_points else 2
-        log_ratio = np.log1p(z * eigenvalues).sum() - np.log1p(t * eigenvalues).sum()
-        weight = twice * np.exp(log_ratio - 2j * np.pi * point * k / n_points)
-        total += weight.real
-        of_items += (weight * (1 - np.linalg.inv(np.eye(n) + z * L).diagonal())).real
-    return float(log_sizes_of_eigenvalues(eigenvalues)[k]), np.clip(of_items / total, 0, 1)
 
-
-class LowRankSizes:
-    """|Y| under one component with a low-rank interaction. Rare items come first, the most probable of them last."""
-
-    def __init__(self, log_odds: Floats, low_rank: LowRank) -> None:
-        p = sigmoid(log_odds)
-        self.mean, variance = low_rank_moments(p, low_rank)
-        self.order = np.argsort(p, kind="stable")
-        self.p, self.rows = p[self.order], low_rank.Z[self.order].astype(float)
-        self.core, self.n_rare = low_rank.core[0], int(np.searchsorted(self.p, RARE, side="right"))
-        self.n_points = min(len(p) + 1, int(np.ceil(DEVIATIONS * np.sqrt(max(variance, 1.0)))) + DEVIATIONS)
-        # points of the upper half of the unit circle; the others are conjugate
-        self.z = np.exp(2j * np.pi * np.arange(self.n_points // 2 + 1) / self.n_points)
-
-    def _rare(self, power: int) -> slice:
-        """The rare items whose p (2p)^power is not negligible; |1 − z| is at most 2."""
+def _weighted_grams(p: Floats, rows: Floats, n_rare: int, z: Complex) -> Complex:
+    """Return S(z) at points, (points, r, r), from probabilities, ascending, and the rows of Z in that order."""
+    grams = []
+    for power in range(N_TERMS):  # of the rare items, those whose p (2p)^power is not negligible; |1 − z| is at most 2
         least = (EPSILON / 16) ** (1 / power) / 2 if power else 0.0
-        return slice(int(np.searchsorted(self.p[: self.n_rare], least)), self.n_rare)
-
-    @cached_property
-    def _plus_one(self) -> Complex:
-        """I + S(z) Ω, (points, r, r)."""
-        r, some = len(self.core), [self._rare(power) for power in range(N_TERMS)]
-        grams = [weighted_gram(self.rows[each], self.p[each] ** (power + 1)) for power, each in enumerate(some)]
-        powers = self.z[:, None] * (1 - self.z[:, None]) ** np.arange(N_TERMS)
-        S = _times_real(powers, np.reshape(grams, (N_TERMS, -1))).reshape(len(self.z), r, r)
-        p, rows = self.p[self.n_rare :], self.rows[self.n_rare :]
-        for each, z in zip(S, self.z, strict=True):
-            each += _times_real((p * z / (1 + p * (z - 1)))[None, :] * rows.T, rows)
-        return np.eye(r) + _times_real(S, self.core)
-
-    @cached_property
-    def values(self) -> Complex:
-        """E z^|Y| at the points."""
-        rare, common = self.p[: self.n_rare], self.p[self.n_rare :]
-        log_values = np.log1p(common * (self.z[:, None] - 1)).sum(axis=1)
-        for power in range(1, N_TERMS + 1):  # log(1 + p (z − 1)) = −Σ_j p^j (1 − z)^j / j
-            log_values -= (rare**power).sum() * (1 - self.z) ** power / power
-        sign, log_det = np.linalg.slogdet(self._plus_one)
-        log_values = log_values + log_det + np.log(sign)
-        return np.asarray(np.exp(log_values - log_values[0].real))
-
-    def log_sizes(self) -> Floats:
-        """Return log P(|Y| = k) for k = 0..N; −inf for sizes of a probability below 1e-14."""
-        first = int(np.clip(round(self.mean) - self.n_points // 2, 0, len(self.p) + 1 - self.n_points))
-        P = np.fft.irfft(np.conj(self.values), self.n_points)
-        sizes = first + np.arange(self.n_points)
-        found = np.full(len(self.p) + 1, -np.inf)
-        with np.errstate(divide="ignore"):
-            found[sizes] = np.log(np.where(P > LEAST, P, 0))[sizes % self.n_points]
-        return found
-
-    def marginals_given_size(self, k: int) -> tuple[float, Floats]:
-        """Return P(|Y| = k) and the marginals given it.
-
-        Σ_k P(i ∈ Y, |Y| = k) z^k = E z^|Y| (w_i + w_i (1 − w_i) z_i T(z) z_iᵀ), T = Ω (I + S Ω)⁻¹, where the series of
-        w (1 − w) is z (1 − p) Σ_j (j + 1) p^(j+1) (1 − z)^j.
-        """
-        numbers = np.arange(len(self.z))
-        twice = np.where((numbers == 0) | (2 * numbers == self.n_points), 1, 2)
-        weights = twice * self.values * np.exp(-2j * np.pi * numbers * k / self.n_points)
-        total = weights.real.sum()
-        weights = weights / total
-        T = np.linalg.solve(self._plus_one.transpose(0, 2, 1), self.core.T[None]).transpose(0, 2, 1)
-        found = np.zeros(len(self.p))
-        for power in range(N_TERMS):
-            inside = self._rare(power)
-            p, factor = self.p[inside], weights * self.z * (1 - self.z) ** power
-            B = np.einsum("z,zij->ij", factor, T).real
-            found[inside] += p ** (power + 1) * (
-                factor.sum().real + (power + 1) * (1 - p) * quadratic(self.rows[inside], B)
-            )
-        p, rows = self.p[self.n_rare :], self.rows[self.n_rare :]
-        for weight, z, each in zip(weights, self.z, T, strict=True):
-            w = p * z / (1 + p * (z - 1))
-            found[self.n_rare :] += (weight * (w + w * (1 - w) * np.einsum("ij,ij->i", rows @ each, rows))).real
-        marginals = np.empty(len(found))
-        marginals[self.order] = np.clip(found, 0, 1)
-        return total / self.n_points, marginals
+        inside = slice(int(np.searchsorted(p[:n_rare], least)), n_rare)
+        grams.append(weighted_gram(rows[inside], p[inside] ** (power + 1)).ravel())
+    powers = z[:, None] * (1 - z[:, None]) ** np.arange(N_TERMS)
+    S = _times_real(powers, np.array(grams)).reshape(len(z), rows.shape[1], rows.shape[1])
+    p, rows = p[n_rare:], rows[n_rare:]
+    for each, point in zip(S, z, strict=True):
+        each += _times_real((p * point / (1 + p * (point - 1)))[None, :] * rows.T, rows)
+    return S
 
 
 def low_rank_moments(p: Floats, low_rank: LowRank) -> tuple[float, float]:
@@ -189,12 +124,11 @@ def low_rank_tilt(log_odds: Floats, low_rank: LowRank, size: float) -> float:
     return log_t
 
 
-def low_rank_marginals(log_odds: Floats, low_rank: LowRank, k: int) -> tuple[float, Floats]:
-    """Return log P(|Y| = k) and P(i ∈ Y | |Y| = k)."""
+def low_rank_log_size(log_odds: Floats, low_rank: LowRank, k: int) -> float:
+    """Return log P(|Y| = k) from a tilt under which the size is likely."""
     log_t = low_rank_tilt(log_odds, low_rank, k)
-    probability, marginals = LowRankSizes(log_odds + log_t, low_rank).marginals_given_size(k)
     tilted, log_Z = (_log_Z(log_odds + shift, low_rank) for shift in (log_t, 0.0))
-    return float(np.log(probability) + tilted - log_Z - k * log_t), marginals
+    return float(low_rank_log_sizes(log_odds + log_t, low_rank)[k] + tilted - log_Z - k * log_t)
 
 
 def _log_Z(log_odds: Floats, low_rank: LowRank) -> float:

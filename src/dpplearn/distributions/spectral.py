@@ -419,11 +419,6 @@ class SpectralDPP(Components):
         """Return log P(|Y| = k) for k = 0..n, (1, n + 1)."""
         return sampling.log_size_table(self.eigenvalues, self.n_items)[-1:]
 
-    def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
-        """Return log P(|Y| = k), (1,), and P(i ∈ Y | |Y| = k), (1, n), which is 0 if the size is impossible."""
-        log_size, chosen = sampling.choice_given_size(self.eigenvalues, k)
-        return np.array([log_size]), (chosen @ self._squared_eigenvectors)[None]
-
     def with_mean_size(self, k: int) -> SpectralDPP:
         """Return the DPP of t L with t such that E|Y| = k. Its distribution given |Y| = k is that of L."""
         certain = int(np.count_nonzero(self.at_one))

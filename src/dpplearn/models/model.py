@@ -127,8 +127,8 @@ class SetModel:
             raise InputError(f"baskets must have a positive total weight, got {baskets.total_weight:g}")
         return self.distribution.mean_log_likelihood(baskets)
 
-    def marginals(self, k: int | None = None) -> Floats:
-        """Return P(i ∈ Y) of each item, in the order of `items`; with k, for sets of k items.
+    def marginals(self) -> Floats:
+        """Return P(i ∈ Y) of each item, in the order of `items`.
 
         Examples
         --------
@@ -136,7 +136,7 @@ class SetModel:
         >>> dl.DPP.from_K([[0.5, 0.3], [0.3, 0.4]]).marginals().round(3).tolist()
         [0.5, 0.4]
         """
-        return self.distribution.marginals(k)
+        return self.distribution.marginals()
 
     def inclusion_prob(self, items: Basket) -> float:
         """Return P(A ⊆ Y), the probability that a set contains all of these items."""
