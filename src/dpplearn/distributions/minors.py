@@ -99,12 +99,7 @@ class Sums(NamedTuple):
 
 
 def symmetric_sums(
-    minors: SetMinors,
-    possible_sizes: range,
-    baskets: Baskets,
-    threads: int | None,
-    *,
-    want_delta: bool,
+    minors: SetMinors, possible_sizes: range, baskets: Baskets, threads: int | None, *, want_delta: bool
 ) -> Sums:
     """Return the sums over the minors Y ∪ border. Left out are impossible sizes, and sets with a `doubtful_pivot`.
 
