@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn import DPP, InputError, Mixture
+from dpplearn import DPP, InputError
 from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.models.explaining import Explanation, explanation
-from helpers.problems import random_kernel
+from dpplearn.models import explaining
+from helpers.problems import as_mixture, random_kernel, random_low_rank, random_mixture
 
 
 def some_dpp(n_items: int = 7, seed: int = 0) -> DPP:
@@ -65,38 +65,30 @@ def test_an_item_that_rules_the_candidate_out_has_factor_zero() -> None:
 
 
 @pytest.mark.slow
-def test_larger_baskets_are_sampled_around_the_exact_values() -> None:
+def test_larger_baskets_are_sampled_around_the_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
     dpp, basket = some_dpp(12, seed=3), list(range(1, 9))
-
-    def sampled(n_orders: int, rng: int = 0) -> Explanation:
-        return explanation(dpp.distribution, dpp.catalogue, np.array(basket), 0, n_orders, rng, max_exact=7)
-
     exact = {each.item: np.log(each.factor) for each in dpp.explain(basket, 0).influences}
-    found = sampled(400)
+    monkeypatch.setattr(explaining, "MAX_EXACT", 7)
+    found = dpp.explain(basket, 0, n_orders=400)
     assert found.n_orders == 400
     assert found.alone * np.prod([each.factor for each in found.influences]) == pytest.approx(found.given, rel=1e-12)
     off = np.array([np.log(each.factor) - exact[each.item] for each in found.influences])
     assert 0 < np.abs(off).max() < 4 * found.error < 0.2
     assert "400" in str(found)
-    few = sampled(20)
-    assert sampled(20) == few  # seeded
-    assert sampled(20, rng=1) != few
+    few = dpp.explain(basket, 0, n_orders=20)
+    assert dpp.explain(basket, 0, n_orders=20) == few  # seeded
+    assert dpp.explain(basket, 0, n_orders=20, rng=1) != few
 
 
 @pytest.mark.parametrize("nonempty", [False, True])
-@pytest.mark.parametrize("low_rank", [False, True])
-def test_prefixes_of_an_order_have_the_values_of_separate_queries(low_rank: bool, nonempty: bool) -> None:
-    rng = np.random.default_rng(4)
-    Z = rng.standard_normal((9, 4)) / 2
-    interaction: Any = (Z, np.eye(4)) if low_rank else Z @ Z.T
-    log_odds = rng.standard_normal((3, 9))
-    mixture = Mixture.from_arrays(rng.dirichlet(np.ones(3)), log_odds, interaction, nonempty=nonempty)
+@pytest.mark.parametrize("segments", [random_mixture(3, 9), random_low_rank(3, 9)], ids=["dense", "low-rank"])
+def test_prefixes_of_an_order_have_the_values_of_separate_queries(segments: Any, nonempty: bool) -> None:
+    distribution, rng = as_mixture(segments, nonempty=nonempty).distribution, np.random.default_rng(4)
     basket, orders = np.array([5, 0, 7, 2]), np.array([rng.permutation(4) for _ in range(3)])
-    found = mixture.distribution.next_item_along(basket, orders, 3)
+    found = distribution.next_item_along(basket, orders, 3)
     prefixes = sets_of([basket[order[:size]] for order in orders for size in range(5)], 9)
-    expected = mixture.distribution.next_items(prefixes, np.full((15, 1), 3))
-    for each, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(each, other.reshape(3, 5), rtol=1e-10)
+    for each, expected in zip(found, distribution.next_items(prefixes, np.full((15, 1), 3)), strict=True):
+        np.testing.assert_allclose(each, expected.reshape(3, 5), rtol=1e-10)
     assert np.isnan(found[0][:, 0]).all() == nonempty
 
 

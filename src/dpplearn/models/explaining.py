@@ -95,9 +95,8 @@ def explanation(
     item: int,
     n_orders: int = N_ORDERS,
     rng: Seed = 0,
-    max_exact: int = MAX_EXACT,
 ) -> Explanation:
-    """Return Shapley values, exact up to `max_exact` items, else averages over random orders and their reverses."""
+    """Return Shapley values, exact up to MAX_EXACT items, else averages over random orders and their reverses."""
     n_pairs = whole_number("n_orders", n_orders, 4) // 2
     if item in basket:
         raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
@@ -106,7 +105,7 @@ def explanation(
     (alone, score_alone), (given, score) = np.exp(_log_values(distribution, [basket[:0], basket], item)).tolist()
     if isnan(given):
         raise InputError(IMPOSSIBLE)
-    exact = len(basket) <= max_exact
+    exact = len(basket) <= MAX_EXACT
     shapley, error = _exact(distribution, basket, item) if exact else _sampled(distribution, basket, item, n_pairs, rng)
     strongest = np.argsort(-np.abs(shapley[:, 0]), kind="stable")
     factors = np.exp(shapley).tolist()
