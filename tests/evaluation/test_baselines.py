@@ -10,10 +10,6 @@ from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation.baselines import (
     DEFAULT_RIDGE,
-    EASE,
-    INDEPENDENT,
-    ITEM_TO_ITEM,
-    POPULARITY,
     RIDGES,
     Learned,
     baselines,
@@ -50,23 +46,22 @@ def test_independent_items_are_smoothed_so_that_unseen_items_stay_possible(learn
     p = np.array([(counted(i) + 0.5) / (TRAIN.total_weight + 1) for i in range(5)])
     test = Baskets.from_lists([[], [0, 3], [4], range(5)], n_items=5)
     expected = [np.prod([p[i] if i in basket else 1 - p[i] for i in range(5)]) for basket in test]
-    independent = learned[INDEPENDENT].distribution
-    assert independent is not None
-    np.testing.assert_allclose(np.exp(independent.log_prob(test)), expected)
-    assert learned[INDEPENDENT].probabilities is not None
-    np.testing.assert_allclose(learned[INDEPENDENT].probabilities([np.array([1])]), [p])
+    independent = learned["independent items"]
+    assert independent.distribution is not None
+    assert independent.probabilities is not None
+    np.testing.assert_allclose(np.exp(independent.distribution.log_prob(test)), expected)
+    np.testing.assert_allclose(independent.probabilities([np.array([1])]), [p])
 
 
 def test_popularity_and_item_to_item_are_those_of_plain_counting(learned: dict[str, Predictor]) -> None:
     frequencies = [counted(i) / TRAIN.total_weight for i in range(5)]
-    np.testing.assert_allclose(scores(learned[POPULARITY], 1), frequencies)
-    found = scores(learned[ITEM_TO_ITEM], 1, 2)
+    np.testing.assert_allclose(scores(learned["popularity"], 1), frequencies)
+    found = scores(learned["item-to-item"], 1, 2)
     assert found[0] == pytest.approx((counted(0, 1) / counted(1) + counted(0, 2) / counted(2)) / 2)
     assert found[3] == 0
-    np.testing.assert_allclose(scores(learned[ITEM_TO_ITEM], 3), frequencies)  # an item that never occurred
-    for name in (EASE, ITEM_TO_ITEM, POPULARITY):
-        assert learned[name].distribution is None
-        assert learned[name].probabilities is None
+    np.testing.assert_allclose(scores(learned["item-to-item"], 3), frequencies)  # an item that never occurred
+    for name in ("EASE", "item-to-item", "popularity"):
+        assert learned[name].distribution is learned[name].probabilities is None
 
 
 def test_ease_is_the_ridge_regression_of_each_item_on_the_others() -> None:
