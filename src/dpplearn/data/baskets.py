@@ -19,13 +19,7 @@ from dpplearn.data.catalogue import Catalogue, Label, as_label
 from dpplearn.data.times import Times, as_time, as_times, known_times
 from dpplearn.data.unknown import ADVICE, SHOWN, LeftOut, check_unknown
 from dpplearn.data.validate import as_ids, as_rows, as_weights, pairs_by_label, pairs_of_lists, pairs_of_matrix
-from dpplearn.data.weights import (
-    Totals,
-    can_be_divided,
-    item_weights,
-    pair_weights,
-    without_replacement,
-)
+from dpplearn.data.weights import Totals, can_be_divided, item_weights, pair_weights, without_replacement
 from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.utils.text import contents, count
 

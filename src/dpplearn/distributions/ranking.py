@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,7 +82,6 @@ def top_compiled(
     return found
 
 
-@dataclass(frozen=True, eq=False)
 class Bounds:
     """Upper bounds on scores under components with a low-rank interaction.
 
@@ -93,15 +91,12 @@ class Bounds:
     double precision.
     """
 
-    odds: Singles  # (m, n_items)
-    diagonal: Singles  # (n_items,) C_ii, the largest of any interaction
-    squares: Singles  # (n_items,) |z_i|²
-
-    @classmethod
-    def of(cls, odds: Floats, interaction: LowRank) -> Bounds:
-        diagonal, squares = 1 + interaction.diagonal().max(axis=0), np.square(interaction.Z).sum(axis=1)
+    def __init__(self, odds: Floats, interaction: LowRank) -> None:
         with np.errstate(over="ignore"):
-            return cls(odds.astype(np.float32) + TINY, diagonal.astype(np.float32), squares)
+            self.odds = odds.astype(np.float32) + TINY  # (m, n_items)
+            # C_ii, the largest of any interaction, (n_items,)
+            self.diagonal = (1 + interaction.diagonal().max(axis=0)).astype(np.float32)
+        self.squares = np.square(interaction.Z).sum(axis=1)  # |z_i|², (n_items,)
 
     def __call__(self, weights: Floats, V: Floats, W: Floats) -> Singles:
         """Return the bounds of all items, given Ω Z_Aᵀ as the rows of V and (C_A)⁻¹ Z_A Ω, both (g, k, r)."""

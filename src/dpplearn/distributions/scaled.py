@@ -267,7 +267,7 @@ class ScaledDPPs(Components):
     @cached_property
     def _bounds(self) -> ranking.Bounds:
         assert isinstance(self.interaction, LowRank)
-        return ranking.Bounds.of(self.odds, self.interaction)
+        return ranking.Bounds(self.odds, self.interaction)
 
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, ScaledDPPs]:
         remaining = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))

@@ -8,18 +8,7 @@ from typing import Any, NamedTuple
 
 from dpplearn.data.catalogue import Label
 from dpplearn.data.writing import result_table
-from dpplearn.utils.text import (
-    Part,
-    TextTable,
-    as_often,
-    as_text,
-    briefly,
-    chance,
-    count,
-    number,
-    share,
-    shown,
-)
+from dpplearn.utils.text import Part, TextTable, as_often, as_text, briefly, chance, count, number, share, shown
 
 PROBABILITY = "probability: that a basket with these items also contains this one"
 RANKED = f"{PROBABILITY}. score: P(basket with the item) / P(basket), - if the basket has probability zero."
