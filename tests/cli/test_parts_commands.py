@@ -27,26 +27,13 @@ def test_every_file_is_a_part(files: str, tmp_path: Path) -> None:
         assert found["train"]["log_likelihood"] == dl.fit_dpp(parts, "em").log_likelihood
 
 
-def processes_of(group: int) -> list[int]:
-    """Return the processes of a group that still run."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, of_group = stat.read_text().rsplit(")", 1)[1].split()[:3]
-        except OSError:  # it has ended since
-            continue
-        if int(of_group) == group and state != "Z":
-            found.append(int(stat.parent.name))
-    return found
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find the processes of a group")
+@pytest.mark.skipif(not program.HAS_PROC, reason="needs /proc to find the processes of a group")
 def test_ctrl_c_saves_the_model_and_ends_the_workers(files: str, tmp_path: Path) -> None:
     model, terminal = tmp_path / "model", program.Terminal()
     options = ["--learner", "em", "--tol", "0", "--max-iter", "100000", "--cluster", "local:1"]
     with program.begin("fit", files, "-o", model, *options, stderr=terminal.theirs) as process:
         program.wait_for(lambda: "iteration" in terminal.shown, process)
-        assert len(processes_of(process.pid)) > 1
+        assert len(program.processes_of(process.pid)) > 1
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it, too
         process.communicate(timeout=60)
         shown = terminal.close()
@@ -54,4 +41,4 @@ def test_ctrl_c_saves_the_model_and_ends_the_workers(files: str, tmp_path: Path)
         assert str(model) in shown
         assert "Traceback" not in shown
         assert dl.load(model).learned.learner == "em"
-        assert program.within(10, lambda: not processes_of(process.pid))
+        assert program.within(10, lambda: not program.processes_of(process.pid))

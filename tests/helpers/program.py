@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 PROGRAM = Path(sys.executable).parent / "dpplearn"
+HAS_PROC = Path("/proc/self/stat").exists()
 # PYTHONUNBUFFERED makes Python lose what a closed pipe did not take; the program must cope.
 PATIENCE = 300  # seconds; long, because the machine may be busy
 ENVIRONMENT = {**os.environ, "COLUMNS": "80", "PYTHONUNBUFFERED": "1", "TERM": "xterm"}  # dumb ones show no progress
@@ -61,6 +62,17 @@ def is_running(pid: int) -> bool:
         return not Path("/proc/self").exists() or " Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
+
+
+def processes_of(group: int) -> list[int]:
+    """Return the processes of a process group that still run, found in /proc."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended since
+            state, _, of_group = stat.read_text().rsplit(")", 1)[1].split()[:3]
+            if int(of_group) == group and state != "Z":
+                found.append(int(stat.parent.name))
+    return found
 
 
 def within(seconds: float, what: Callable[[], bool]) -> bool:

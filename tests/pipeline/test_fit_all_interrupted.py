@@ -23,7 +23,6 @@ from helpers.stores import fitted
 
 OPTIONS = ("--segments", 2, "--max-iter", 20, "--processes", 2, "--quiet")
 pytestmark = pytest.mark.slow
-HAS_PROC = Path("/proc/self/stat").exists()
 
 
 @pytest.fixture(scope="module")
@@ -31,28 +30,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dl.Prepared:
     folder = tmp_path_factory.mktemp("prepared")
     orders = write_csv(folder / "orders.csv", ("basket", "item", "category"), random_orders(300, n_categories=4))
     return dl.prepare(orders, folder / "prepared", min_count=3, min_items=2)
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process started, found in /proc."""
-    found = []
-    for each in Path("/proc").iterdir():
-        try:
-            after_name = (each / "stat").read_text().rsplit(")", 1)[1].split()
-        except (OSError, IndexError):
-            continue
-        if int(after_name[1]) == pid and "resource_tracker" not in (each / "cmdline").read_text():
-            found.append(int(each.name))
-    return found
-
-
-def kill(process: subprocess.Popen[str]) -> bool:
-    """Whether it was still running. Its workers end by themselves, a moment later."""
-    workers = children(process.pid) if HAS_PROC else []
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    program.within(60, lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
-    return process.returncode == -signal.SIGKILL
 
 
 def models_in(store: Path) -> set[str]:
@@ -80,7 +57,9 @@ def test_killed_it_leaves_the_old_models_whole_and_continues_with_the_missing_ca
         old = dl.ModelStore.open(store) if number else None
         with begin(prepared, store, *options) as process:
             program.wait_for(lambda: n_done(store) >= 2, process)
-            assert kill(process)
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert program.within(60, lambda: not program.processes_of(process.pid))  # workers end, too
         done, before = n_done(store), models_in(store)
         assert (store / "manifest.json").exists() == (old is not None)
         assert old is None or (old.verify() == [] and dl.ModelStore.open(store).versions == old.versions)
@@ -92,11 +71,12 @@ def test_killed_it_leaves_the_old_models_whole_and_continues_with_the_missing_ca
         assert (hidden, [path.name for path in (store / ".fit-all").iterdir()]) == ([], ["lock"])
 
 
-@pytest.mark.skipif(not HAS_PROC, reason="finds the workers by /proc")
+@pytest.mark.skipif(not program.HAS_PROC, reason="finds the workers by /proc")
 def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(prepared: dl.Prepared, tmp_path: Path) -> None:
     with begin(prepared, tmp_path / "store", "--restarts", 3) as process:
         program.wait_for(lambda: len(models_in(tmp_path / "store")) >= 1, process)
-        os.kill(children(process.pid)[0], signal.SIGKILL)
+        commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in program.processes_of(process.pid)}
+        os.kill(next(pid for pid, line in commands.items() if "popen_loky" in line), signal.SIGKILL)
         assert process.communicate(timeout=120)[1] == ""
     assert process.returncode == 0
     assert list(dl.ModelStore.open(tmp_path / "store")) == [each.slug for each in prepared.categories]

@@ -25,12 +25,6 @@ def store(tmp_path: Path) -> dl.ModelStore:
     return dl.ModelStore.open(write_models(tmp_path / "store", three_categories(), SHARES))
 
 
-def baskets_of(store: dl.ModelStore, n: int = 30) -> dict[str, list[str]]:
-    rng = np.random.default_rng(0)
-    items = store.catalogue.labels
-    return {f"{number:03}": rng.permutation(items)[: rng.integers(1, 5)].tolist() for number in range(n)}
-
-
 def rows_of(baskets: dict[str, list[str]], seed: int = 0) -> list[tuple[str, str]]:
     """In no order."""
     rows = [(name, item) for name, items in baskets.items() for item in items]
@@ -51,7 +45,8 @@ def expected(store: dl.ModelStore, baskets: dict[str, list[str]], k: int = 3) ->
 
 
 def test_every_basket_of_one_or_several_files_gets_what_recommend_gives(store: dl.ModelStore, tmp_path: Path) -> None:
-    baskets = baskets_of(store)
+    rng, items = np.random.default_rng(0), store.catalogue.labels
+    baskets = {f"{number:03}": rng.permutation(items)[: rng.integers(1, 5)].tolist() for number in range(30)}
     rows = [*rows_of(baskets), rows_of(baskets)[0]]  # an item that is there twice is there once
     path = write_parquet(tmp_path / "a.parquet", COLUMNS, rows)
     found = dl.recommend_all(store, path, tmp_path / "out.parquet", k=3)

@@ -14,7 +14,7 @@ import pytest
 
 from dpplearn.errors import InputError
 from dpplearn.utils.parallel import Failure, run_with_retries
-from helpers.program import is_running, within
+from helpers.program import HAS_PROC, is_running, within
 
 pytestmark = pytest.mark.slow
 PATIENCE = 60  # seconds
@@ -109,7 +109,7 @@ def test_a_job_whose_worker_dies_is_run_again_and_the_others_never_notice(tmp_pa
     assert found == {"once": 2, **failures, "a": 1, "b": 1, "c": 1}
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells by /proc which processes there are")
+@pytest.mark.skipif(not HAS_PROC, reason="tells by /proc which processes there are")
 def test_no_worker_outlives_its_killed_parent(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", PARENT, tmp_path], env=ENVIRONMENT) as parent:
         pids = pids_of(tmp_path)
