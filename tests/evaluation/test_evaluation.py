@@ -195,29 +195,21 @@ def test_data_without_pairs_are_evaluated_as_far_as_they_go(truth: DPP) -> None:
         assert math.isnan(found.estimate("model", "percentile_rank").value)
 
 
-EVEN = DPP(SpectralDPP(np.full(7, 0.5), np.eye(7)), ITEMS)
-OTHER_ITEMS = DPP(SpectralDPP(np.array([0.5]), np.eye(1)))
-
-
-@pytest.mark.parametrize(
-    ("models", "baskets", "options", "value"),
-    [
+def test_invalid_models_baskets_and_options_are_rejected() -> None:
+    cases: list[tuple[Any, Any, dict[str, Any], str | None]] = [
         ({}, [["crib"]], {}, None),
-        (EVEN.kernel, [[0]], {}, None),
-        (EVEN, [["crub"]], {}, "'crub'"),
-        (EVEN, [], {}, None),
-        (EVEN, [["crib"]], {"k": 0}, r"\bk\b.*0"),
-        (EVEN, [["crib"]], {"tasks": ("given_two",)}, "given_two"),
-        (EVEN, [["crib"], ["cot"]], {"max_baskets": 0}, "max_baskets.*0"),
-        ({"popularity": EVEN}, [["crib"]], {}, "popularity"),
-        ({"a": EVEN, "b": OTHER_ITEMS}, [["crib"]], {}, None),
-    ],
-)
-def test_invalid_models_baskets_and_options_are_rejected(
-    models: Any, baskets: Any, options: dict[str, Any], value: str | None
-) -> None:
-    with pytest.raises(InputError, match=value):
-        dl.evaluate(models, baskets, **options)
+        (BARE.kernel, [[0]], {}, None),
+        (BARE, [["crub"]], {}, "'crub'"),
+        (BARE, [], {}, None),
+        (BARE, [["crib"]], {"k": 0}, r"\bk\b.*0"),
+        (BARE, [["crib"]], {"tasks": ("given_two",)}, "given_two"),
+        (BARE, [["crib"], ["cot"]], {"max_baskets": 0}, "max_baskets.*0"),
+        ({"popularity": BARE}, [["crib"]], {}, "popularity"),
+        ({"a": BARE, "b": BARE.restrict(["crib"])}, [["crib"]], {}, None),
+    ]
+    for models, baskets, options, value in cases:
+        with pytest.raises(InputError, match=value):
+            dl.evaluate(models, baskets, **options)
 
 
 def test_estimates_of_unknown_names_and_measures_are_rejected(evaluation: Evaluation) -> None:

@@ -97,24 +97,23 @@ def test_a_learned_model_keeps_its_training_data() -> None:
     assert not [each for each in more.substitutes("toy") + more.complements("toy") if abs(each.lift - 1) > 0.2]
 
 
-def table(signal: float, n: int = 60, seed: int = 0) -> tuple[dl.DPP, dict[str, object], Floats]:
+NUMBERED = [f"item {i}" for i in range(65)]
+
+
+def table(signal: float, seed: int = 0) -> tuple[dl.DPP, dict[str, object], Floats]:
     """Return independent items whose log-odds follow a feature with this signal; the last five are new."""
     rng = np.random.default_rng(seed)
-    x = rng.standard_normal(n + 5)
-    chance = 1 / (1 + np.exp(2 - signal * x - (1 - signal) * rng.standard_normal(n + 5)))
-    labels = [f"item {i}" for i in range(n + 5)]
-    dpp = dl.DPP.from_K(np.diag(chance[:n]), labels[:n])
-    features = {"item": labels, "size": x, "colour": rng.choice(["red", "blue"], n + 5).tolist()}
-    return dpp, features, chance[n:]
+    x = rng.standard_normal(65)
+    chance = 1 / (1 + np.exp(2 - signal * x - (1 - signal) * rng.standard_normal(65)))
+    features = {"item": NUMBERED, "size": x, "colour": rng.choice(["red", "blue"], 65).tolist()}
+    return dl.DPP.from_K(np.diag(chance[:60]), NUMBERED[:60]), features, chance[60:]
 
 
 def test_features_with_a_signal_say_how_likely_new_items_are() -> None:
     dpp, features, truth = table(0.9)
-    labels = [str(label) for label in features["item"][60:]]  # type: ignore[index]
-    found = dpp.with_items(labels, features=features)
-    p = found.marginals()[60:]
-    usual = dpp.marginals().mean()
-    assert np.abs(np.log(p / truth)).mean() < 0.4 * np.abs(np.log(usual / truth)).mean()
+    found = dpp.with_items(NUMBERED[60:], features=features)
+    p, average = found.marginals()[60:], dpp.marginals().mean()
+    assert np.abs(np.log(p / truth)).mean() < 0.4 * np.abs(np.log(average / truth)).mean()
     assert "R² 0.9" in (found.learned.added or "")
     with pytest.raises(dl.InputError, match=r"\b1\b"):
         dpp.with_items(["elsewhere"], features=features)

@@ -126,17 +126,14 @@ def test_the_command_draws_every_kind(fitted: dl.DPP, tmp_path: Path) -> None:
         assert file.read_bytes().startswith(PNG)
 
 
-BASKETS = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"], ["bib"], [], []] * 10)
-
-
 def test_marginals_show_the_weighted_draws_and_their_median() -> None:
+    baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"], ["bib"], [], []] * 10
     table = {"item": ["bib", "cot", "crib"], "price": [3, 90, 110]}
-    found = dl.posterior(BASKETS, features=table, draws=100, rng=0, threads=1)
+    found = dl.posterior(baskets, features=table, draws=100, rng=0, threads=1)
     figure = plots.marginals(found)
     assert [axes.get_xlabel() for axes in figure.axes] == list(found.names)
     for place, axes in enumerate(figure.axes):
-        area = sum(bar.get_height() * bar.get_width() for bar in axes.patches)
-        assert area == pytest.approx(1)
+        assert sum(bar.get_height() * bar.get_width() for bar in axes.patches) == pytest.approx(1)
         lines = [line.get_xdata()[0] for line in axes.lines[1:]]
         np.testing.assert_allclose(lines, found.quantiles([0.05, 0.5, 0.95])[:, place])
 
@@ -145,9 +142,8 @@ def test_marginals_show_the_weighted_draws_and_their_median() -> None:
 def drinks() -> dl.Mixture:
     """Segments who buy tea and milk, or beer and nuts; both buy bread."""
     log_odds = np.array([[1.0, 0.5, -3.0, -3.0, -1.0], [-3.0, -3.0, 1.0, 0.5, -1.0]])
-    return dl.Mixture.from_arrays(
-        [0.4, 0.6], log_odds, np.zeros((5, 5)), items=["tea", "milk", "beer", "nuts", "bread"]
-    )
+    items = ["tea", "milk", "beer", "nuts", "bread"]
+    return dl.Mixture.from_arrays([0.4, 0.6], log_odds, np.zeros((5, 5)), items=items)
 
 
 def shown(figure: Figure) -> np.ndarray:
@@ -197,25 +193,22 @@ def test_probabilities_of_zero_can_be_drawn() -> None:
 def test_every_segment_has_a_column_with_its_share_size_and_chances(drinks: dl.Mixture) -> None:
     figure = plots.segments(drinks)
     heads = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-    kinds = drinks.segments()
-    assert heads == [f"{each.weight:.0%}\n{each.expected_size:.1f}" for each in kinds]
+    assert heads == [f"{each.weight:.0%}\n{each.expected_size:.1f}" for each in drinks.segments()]
     names = rows(figure)
     assert names[:2] == ["beer", "nuts"]  # of the larger segment first
-    positions = drinks.catalogue.positions(names)
-    p = drinks.segment_marginals[:, positions].T
+    p = drinks.restrict(names).segment_marginals.T
     cells = [each for each in figure.axes[0].texts if "\n" not in each.get_text()]  # the other text is the heading
     assert len(cells) == p.size
     for cell in cells:
         column, row = map(round, cell.get_position())
         assert cell.get_text() == f"{100 * p[row, column]:.0f}"
-    np.testing.assert_allclose(shown(figure), np.log2(p / drinks.marginals()[positions][:, None]))
+    np.testing.assert_allclose(shown(figure), np.log2(p / drinks.restrict(names).marginals()[:, None]))
     assert rows(plots.segments(drinks, top=1)) == ["beer", "tea"]
 
 
 def test_segments_of_little_weight_are_not_drawn_but_counted() -> None:
-    rng = np.random.default_rng(0)
-    weights = np.array([0.5, 0.497, *np.full(3, 0.001)])
-    model = dl.Mixture.from_arrays(weights, rng.normal(0, 2, (5, 4)), np.zeros((4, 4)))
+    log_odds = np.random.default_rng(0).normal(0, 2, (5, 4))
+    model = dl.Mixture.from_arrays([0.5, 0.497, 0.001, 0.001, 0.001], log_odds, np.zeros((4, 4)))
     figure = plots.segments(model)
     assert len(figure.axes[0].get_xticklabels()) == 2
     assert "0.3%" in figure._supxlabel.get_text()  # share of the other three
