@@ -45,18 +45,15 @@ def test_frequencies_of_parts_are_those_of_the_whole_in_the_order_of_its_items()
     np.testing.assert_array_equal(parts.pair_frequencies(), whole.pair_frequencies())
 
 
-def test_each_part_is_split_by_a_seed_of_its_own_and_nothing_is_lost() -> None:
+def test_each_part_is_split_by_a_seed_of_its_own_and_merged_by_itself() -> None:
     part = divided(WHOLE)[0]
     train, test = Parts.of([part, part]).split(0.7, rng=3)
     sides = [[each.sizes.tolist() for each in side.parts] for side in (train, test)]
     assert sides[0][0] != sides[0][1]
     assert sorted(sides[0][0] + sides[1][0]) == sorted(part.sizes.tolist())
     assert len(train) == 2 * int(0.7 * len(part))
-
-
-def test_equal_sets_are_merged_within_a_part_and_not_between_parts() -> None:
-    parts = Parts.of([Baskets.from_lists([["bib"]] * 3), Baskets.from_lists([["bib"]] * 2)]).deduplicated()
-    assert (len(parts), parts.total_weight) == (2, 5.0)
+    merged = Parts.of([Baskets.from_lists([["bib"]] * 3), Baskets.from_lists([["bib"]] * 2)]).deduplicated()
+    assert (len(merged), merged.total_weight) == (2, 5.0)  # within a part, and not between parts
 
 
 def test_every_file_is_a_part_in_the_order_of_their_names(tmp_path: Path) -> None:

@@ -17,19 +17,14 @@ from typing import TextIO, cast
 from dpplearn.errors import InputError
 
 ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-    ".txt": "lines",
-    ".dat": "lines",
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet", ".pq"),
+    "json": (".jsonl", ".ndjson", ".json"),
+    "lines": (".txt", ".dat"),
 }
-TABLES = [ending for ending, format in ENDINGS.items() if format != "lines"]
+TABLES = [ending for format, endings in ENDINGS.items() if format != "lines" for ending in endings]
 ENDED = ", ".join(TABLES)
-FORMATS = ("auto", "csv", "parquet", "json", "lines")
+FORMATS = ("auto", *ENDINGS)
 DELIMITERS = (",", "\t", ";", "|")
 CHUNK_CHARACTERS = 1 << 20
 
@@ -71,7 +66,8 @@ def _ending(path: str) -> str:
 
 def format_of(path: str, format: str = "auto") -> str:
     """Return the format of a file: the one given, or the one of its ending."""
-    found = ENDINGS.get(_ending(path)) if format == "auto" else format
+    by_ending = {ending: each for each, endings in ENDINGS.items() for ending in endings}
+    found = by_ending.get(_ending(path)) if format == "auto" else format
     if found is None or format not in FORMATS:
         raise InputError(
             f"format {format!r} does not say how to read {path}; pass format= (--format) csv, parquet or json for a "
