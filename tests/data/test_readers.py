@@ -251,7 +251,7 @@ def test_no_other_object_is_a_table_and_every_null_of_pandas_is_a_missing_value(
     for table in (None, 5, "orders.csv", [("1", "a")], {"basket": [1], "item": ["a"]}, pd.DataFrame()):
         with pytest.raises(InputError):
             Baskets.from_table(table)
-    with pytest.raises(InputError, match="3 of 4 rows.*'item'"):
+    with pytest.raises(InputError, match=r"3 of 4 rows.*'item'"):
         Baskets.from_table(pd.DataFrame({"basket": range(4), "item": ["a", None, float("nan"), pd.NA]}))
 
 
