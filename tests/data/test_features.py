@@ -133,7 +133,8 @@ def test_values_make_those_alike_that_share_one_and_none_is_like_nothing_else() 
 
 def test_invalid_similarities_are_rejected() -> None:
     indefinite = np.ones((4, 4)) * -0.9 + 1.9 * np.eye(4)
-    for given in (np.triu(S), 2 * S, indefinite, S[:3], np.full((4, 4), np.nan), {"bib": 1}, None, [[1], [1, 2]]):
+    tables = {"bib": 1}, pandas.DataFrame({"item": ITEMS}), pandas.DataFrame(TABLE)
+    for given in (np.triu(S), 2 * S, indefinite, S[:3], np.full((4, 4), np.nan), None, [[1], [1, 2]], *tables):
         with pytest.raises(InputError):
             read_similarity(given, ITEMS)
 

@@ -609,16 +609,17 @@ class Baskets(WeightedSets):
         >>> Baskets.from_lists([["crib"], ["bib"], ["crib"]]).deduplicated().weights.tolist()
         [1.0, 2.0]
         """
-        rows, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
+        indices, weights, sizes = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0, np.int64)]
         for group in self.by_size:
             # By weight among equal sets, so that sums of weights do not depend on the order of the rows.
             order = np.lexsort([self.weights[group.rows], *group.sets.T[::-1]])
-            sets, ordered = group.sets[order], group.rows[order]
+            sets = group.sets[order]
             new = np.append(True, (sets[1:] != sets[:-1]).any(axis=1))
-            rows.append(ordered[new])
-            weights.append(np.add.reduceat(self.weights[ordered], np.flatnonzero(new)))
-        merged = replace(self, ids=None, times=None).subset(np.concatenate(rows))
-        return replace(merged, weights=np.concatenate(weights))
+            indices.append(sets[new].ravel())
+            weights.append(np.add.reduceat(self.weights[group.rows[order]], np.flatnonzero(new)))
+            sizes.append(np.full(len(weights[-1]), sets.shape[1]))
+        offsets = _offsets(np.concatenate(sizes))
+        return Baskets(np.concatenate(indices), offsets, np.concatenate(weights), self.catalogue)
 
     def digest(self) -> str:
         """Return a SHA-256 digest of the sets in their order, without their weights and labels.

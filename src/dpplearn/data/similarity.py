@@ -97,7 +97,7 @@ def _labelled(similarity: Any, catalogue: Catalogue) -> tuple[Sequence[Any] | No
     labels, columns = read.catalogue.labels, read.columns
     if all(str(label) in columns for label in labels):
         return labels, [[columns[str(label)][row] for label in labels] for row in range(len(labels))]
-    if len(columns) > 1:
+    if len(columns) != 1:
         raise InputError(f"{read.source} has neither a column per item nor a single column")
     return labels, next(iter(columns.values()))
 
