@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.distributions.components import sets_of
+from dpplearn.models.answers import StoreRecommendation
 from dpplearn.models.store import ModelStore
 from helpers import oracle
 from helpers.problems import as_mixture, random_mixture
 from helpers.stores import SHARES, three_categories, write_models
-
-Row = list[tuple[object, ...]]
 
 
 @pytest.fixture
@@ -103,31 +101,14 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
             ModelStore.open(tmp_path)
 
 
-def many(store: ModelStore, baskets: list[list[str]], k: int = 4) -> list[Row]:
-    found, _ = store.recommend_many(dl.Baskets.from_lists(baskets, store.catalogue.labels), k, threads=2)
-    rows: list[Row] = [[] for _ in baskets]
+def many(store: ModelStore, baskets: list[list[str]]) -> list[list[StoreRecommendation]]:
+    found, _ = store.recommend_many(dl.Baskets.from_lists(baskets, store.catalogue.labels), 4, threads=2)
+    rows: list[list[StoreRecommendation]] = [[] for _ in baskets]
     for number, rank, item, category, score, probability in found.tolist():
-        rows[number].append((store.catalogue.labels[item], score, probability, category))
+        label, slug = store.catalogue.labels[item], list(store)[category]
+        rows[number].append(StoreRecommendation(label, score, probability, slug))
         assert len(rows[number]) == rank
     return rows
-
-
-def by_definition(store: ModelStore, basket: list[str], k: int = 4) -> Row:
-    """Score every item of every category alone, sort, keep the first occurrence of an item."""
-    entries = []
-    for number, slug in enumerate(store):
-        catalogue = store[slug].catalogue
-        held = catalogue.positions([item for item in basket if item in catalogue])
-        scores, probabilities = store.distributions[slug].next_items(sets_of([held], len(catalogue)))
-        entries += [
-            (-scores[0, i], -probabilities[0, i], number, i, str(item))
-            for i, item in enumerate(catalogue.labels)
-            if item not in basket and scores[0, i] > 0
-        ]
-    first: dict[str, tuple[object, ...]] = {}
-    for score, probability, number, _, item in sorted(entries):
-        first.setdefault(item, (item, -score, -probability, number))
-    return list(first.values())[:k]
 
 
 def random_baskets(items: tuple[str | int, ...], n: int = 60) -> list[list[str]]:
@@ -138,17 +119,20 @@ def random_baskets(items: tuple[str | int, ...], n: int = 60) -> list[list[str]]
 def test_each_of_many_baskets_gets_the_best_items_of_all_categories(store: ModelStore) -> None:
     baskets = random_baskets(store.catalogue.labels)
     for basket, row in zip(baskets, many(store, baskets), strict=True):
-        expected = by_definition(store, basket)
-        assert [(item, number) for item, *_, number in row] == [(item, number) for item, *_, number in expected]
-        for got, wanted in zip(row, expected, strict=True):
-            np.testing.assert_allclose(got[1:3], wanted[1:3], rtol=1e-9)  # two summation orders of the same formula
+        of_each = [each for slug in store for each in store.recommend(basket, 99, categories=[slug])]
+        best: dict[object, StoreRecommendation] = {}
+        for each in sorted(of_each, key=lambda each: (-each.score, -each.probability)):
+            best.setdefault(each.item, each)
+        expected = list(best.values())[:4]
+        assert [(each.item, each.category) for each in row] == [(each.item, each.category) for each in expected]
+        np.testing.assert_allclose([each[1:3] for each in row], [each[1:3] for each in expected], rtol=1e-9)
 
 
 def test_equal_scores_are_ordered_by_category(tmp_path: Path) -> None:
     segments = random_mixture(2, 5, seed=3)
     models = {"one": as_mixture(segments, [f"a{i}" for i in range(5)]), "two": as_mixture(segments, list("vwxyz"))}
     store = ModelStore.open(write_models(tmp_path, models, {"one": 0.5, "two": 0.5}))
-    assert [category for *_, category in many(store, [[]])[0]] == [0, 1, 0, 1]
+    assert [each.category for each in many(store, [[]])[0]] == ["one", "two", "one", "two"]
 
 
 @pytest.mark.parametrize("nonempty", [True, False])
@@ -161,9 +145,8 @@ def test_a_store_of_one_file_ranks_as_its_model(tmp_path: Path, nonempty: bool) 
         baskets = random_baskets(tuple("abcdefg"), n=20)
         for basket, row in zip(baskets, many(store, baskets), strict=True):
             expected = model.recommend(basket, 4)
-            assert [item for item, *_ in row] == [each.item for each in expected]
-            for got, wanted in zip(row, expected, strict=True):
-                np.testing.assert_allclose(got[1:3], wanted[1:], rtol=1e-12)
+            assert [each.item for each in row] == [each.item for each in expected]
+            np.testing.assert_allclose([each[1:3] for each in row], [each[1:] for each in expected], rtol=1e-12)
 
 
 def test_a_basket_of_probability_zero_gets_nothing_and_the_others_theirs(tmp_path: Path) -> None:
