@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 import dpplearn as dl
@@ -69,15 +70,11 @@ def test_too_few_expected_pairs_are_too_little_data() -> None:
 
 def test_the_program_says_it_from_kinds_and_from_a_square_table(tmp_path: Path) -> None:
     baskets = drawn(REPELLING, 300)
-    lines = [f"{row},{item}" for row, each in enumerate(baskets) for item in each]
-    (tmp_path / "b.csv").write_text("\n".join(["basket,item", *lines]))
-    (tmp_path / "kinds.csv").write_text("\n".join(["item,type", *(f"{i},{kind}" for i, kind in KINDS.items())]))
-    square = [",".join(["item", *KINDS])]
-    square += [",".join([item, *(f"{value:g}" for value in row)]) for item, row in zip(KINDS, SAME, strict=True)]
-    (tmp_path / "square.csv").write_text("\n".join(square))
-    call = ("diagnose", tmp_path / "b.csv", "--quiet")
-    report = answer(*call, "--similarity", tmp_path / "kinds.csv")["similarity"]
-    assert report["verdict"] == "repel"
+    pandas.DataFrame(baskets.to_table()).to_csv(tmp_path / "b.csv", index=False)
+    pandas.Series(KINDS, name="type").to_csv(tmp_path / "kinds.csv", index_label="item")
+    pandas.DataFrame(SAME, [*KINDS], [*KINDS]).to_csv(tmp_path / "square.csv", index_label="item")
+    report = answer("diagnose", tmp_path / "b.csv", "--quiet", "--similarity", tmp_path / "kinds.csv")
+    assert report["similarity"]["verdict"] == "repel"
     assert lift_by_similarity(baskets, str(tmp_path / "square.csv")) == lift_by_similarity(baskets, KINDS)
 
 

@@ -83,10 +83,8 @@ def test_each_of_the_baskets_that_a_weight_counts_is_tested_by_itself(found: Eva
     np.testing.assert_array_equal(np.bincount(weighted.rows, weighted.weights), counts.weights)
     assert sorted(np.bincount(weighted.folds, weighted.weights)) == [75, 75, 75, 76]
     assert len(set(weighted.folds[weighted.rows == counts.weights.argmax()])) > 1
-    first = weighted.outcomes["independent items"]["log_likelihood"][0]
-    unseen = np.zeros(len(counts))
-    here = weighted.folds == weighted.folds[0]
-    unseen[weighted.rows[here]] = weighted.weights[here]
+    first, here = weighted.outcomes["independent items"]["log_likelihood"][0], weighted.folds == weighted.folds[0]
+    unseen = np.bincount(weighted.rows[here], weighted.weights[here], len(counts))
     items = DPP(independent(counts.weighted(counts.weights - unseen), smoothing=0.5))
     assert first == pytest.approx(items.log_prob(list(counts[weighted.rows[0]])), abs=1e-9)
     assert weighted.estimate("em").value == pytest.approx(found.estimate("em").value, abs=0.05)

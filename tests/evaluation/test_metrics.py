@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpplearn.arrays import Floats, Ints
 from dpplearn.evaluation.metrics import difference, estimate, measure_ranks, rank, ranking_measures
 
 KS = (1, 3, 50)
 
 
-def naive(scores: list[float], given: list[int], held: list[int]) -> list[float]:
+def naive(scores: Floats, given: Ints, held: Ints) -> list[float]:
     """Average the measures over all orders of the candidates that agree with the scores."""
     candidates = [i for i in range(len(scores)) if i not in given]
     best_first = sorted(scores[i] for i in candidates)[::-1]
@@ -34,17 +35,14 @@ def naive(scores: list[float], given: list[int], held: list[int]) -> list[float]
 def test_measures_are_means_over_all_orders_of_tied_items() -> None:
     rng, asked = np.random.default_rng(0), []
     for _ in range(40):
-        scores = rng.integers(0, 3, 7).astype(float)
-        order = rng.permutation(7)
-        n_given, n_held = rng.integers(1, 3), rng.integers(1, 4)
-        asked.append((scores, order[:n_given], order[n_given : n_given + n_held]))
+        scores, order, n_given = rng.integers(0, 3, 7).astype(float), rng.permutation(7), rng.integers(1, 3)
+        asked.append((scores, order[:n_given], order[n_given : n_given + rng.integers(1, 4)]))
     ranks = [rank(*each) for each in asked]
     question = np.repeat(np.arange(len(asked)), [len(held) for _, _, held in asked])
     n_negative = np.array([7 - len(given) - len(held) for _, given, held in asked])
     found = measure_ranks(np.concatenate(ranks, axis=1), question, n_negative, KS)
     assert found.shape[1] == len(ranking_measures(KS))
-    expected = [naive(scores.tolist(), given.tolist(), held.tolist()) for scores, given, held in asked]
-    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(found, [naive(*each) for each in asked])
 
 
 def test_the_interval_is_that_of_the_normal_distribution() -> None:
