@@ -76,3 +76,10 @@ def test_a_basket_whose_probability_underflows_has_next_items() -> None:
     found = SetDistribution.mixture([1.0], components).top_next(sets_of([[1], [0], [0, 1, 2]], 3), 2)
     assert found.items.tolist() == [[2, 0], [2, -1], [-1, -1]]
     np.testing.assert_allclose(found.scores[0], np.exp([1.0, 0.0]), rtol=1e-12)
+
+
+def test_an_empty_set_whose_probability_underflows_is_not_excluded() -> None:
+    """log P(∅) = −log(1 + e^700) − log(1 + e^700) = −1400."""
+    distribution = SetDistribution.mixture([1.0], ScaledDPPs(np.full((1, 2), 700.0), Dense(np.zeros((1, 2, 2)))))
+    assert not distribution.nonempty
+    assert distribution.size_range == range(3)

@@ -11,15 +11,7 @@ from scipy.stats import kstest
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError
 from dpplearn.data.features import read_features
-from dpplearn.learners.posterior import (
-    NAMED,
-    Density,
-    importance_draws,
-    mode_of,
-    parametric,
-    slice_draws,
-    slice_move,
-)
+from dpplearn.learners.posterior import NAMED, Density, importance_draws, mode_of, parametric, slice_draws, slice_move
 from helpers import oracle
 
 N = 6

@@ -88,7 +88,8 @@ def test_recommendations_keep_to_what_is_allowed_and_not_denied() -> None:
     assert dpp.recommend(["bib"], k=6, deny=deny) == [r for r in everything if r.item not in deny]
     allow = [everything[2].item, everything[1].item, "bib"]
     assert dpp.recommend(["bib"], k=6, allow=allow) == everything[1:3]
-    assert dpp.recommend(["bib"], k=6, allow=allow, deny=deny[:1]) == everything[1:3]
+    assert dpp.recommend(["bib"], k=6, allow=np.array(allow), deny=np.array(deny[:1])) == everything[1:3]
+    assert dpp.recommend(["bib"], k=6, deny=np.array(deny)) == dpp.recommend(["bib"], k=6, deny=deny)
     assert dpp.recommend(["bib"], k=6, allow=[]) == []
     with pytest.raises(InputError, match=r"k.*-1"):
         dpp.recommend(["bib"], k=-1)

@@ -1,8 +1,8 @@
 """SetDistribution: a mixture of DPPs, with a treatment of the empty set of its own. Every query is written here, once.
 
 P(Y) = Σ_c exp(log_mass_c) P_c(Y) for Y ≠ ∅, and P(∅) = Σ_c exp(log_empty_c). For a plain mixture with weights π, mass_c
-is π_c and empty_c is π_c P_c(∅). Given Y ≠ ∅, mass_c is proportional to π_c and empty_c is 0. The two vectors are
-separate because after `restrict` the probability of the empty set differs between components.
+is π_c and empty_c is π_c P_c(∅). Given Y ≠ ∅, mass_c is proportional to π_c and empty_c is 0. P(c, ∅)
+is stored because it need not be mass_c P_c(∅), and after `restrict` no single number describes the difference.
 
 `_log_set` and `_log_event` combine the two; every query to which Y = ∅ can contribute goes through them. Marginals need
 only mass_c, since a set that contains an item is not empty. `sample` draws Y = ∅ or a nonempty set. Operations that
@@ -175,7 +175,7 @@ class SetDistribution:
     @property
     def nonempty(self) -> bool:
         """Whether P(∅) = 0 although the components give the empty set a positive probability."""
-        return not self.p_empty and bool(np.isfinite(self.components.log_empty()).any())
+        return self._log_p_empty == -np.inf and bool(np.isfinite(self.components.log_empty()).any())
 
     @cached_property
     def weights(self) -> Floats:
@@ -191,7 +191,7 @@ class SetDistribution:
     def size_range(self) -> range:
         """Sizes with a positive probability, and those between."""
         sizes = self.components.size_range
-        return range(0 if self.p_empty else max(sizes.start, 1), sizes.stop)
+        return range(0 if self._log_p_empty > -np.inf else max(sizes.start, 1), sizes.stop)
 
     @property
     def expected_size(self) -> float:

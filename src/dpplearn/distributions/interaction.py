@@ -335,7 +335,7 @@ def repelling_and_attracting(n_repelling: int, n_attracting: int) -> Floats:
 def schur_complements(M: Floats, sets: Items, items: Ints | None) -> tuple[Floats, Floats]:
     """Return log det M_A, (g, s), and M_ii − M_iA M_A⁻¹ M_Ai for candidates i, (g, s, j), for sets of one size.
 
-    The logarithm is −inf where M_A is singular up to rounding.
+    The logarithm is −inf where the computed determinant is not positive.
     """
     log_det, minors = checked_minors(M[:, sets[:, :, None], sets[:, None, :]])
     transposed, diagonal = np.swapaxes(M, 1, 2), np.diagonal(M, axis1=1, axis2=2)

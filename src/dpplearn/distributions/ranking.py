@@ -94,7 +94,7 @@ class Bounds:
     def __init__(self, odds: Floats, interaction: LowRank) -> None:
         with np.errstate(over="ignore"):
             self.odds = odds.astype(np.float32) + TINY  # (m, n_items)
-            # C_ii, the largest of any interaction, (n_items,)
+            # the largest C_ii over the interactions, (n_items,)
             self.diagonal = (1 + interaction.diagonal().max(axis=0)).astype(np.float32)
         self.squares = np.square(interaction.Z).sum(axis=1)  # |z_i|², (n_items,)
 

@@ -1,4 +1,4 @@
-"""Exact draws. Every kind of component has a sampler that never rejects without bound.
+"""Exact draws. Nonempty sets need no rejection; draws of k items may repeat until the size is k.
 
 Symmetric: choose eigenvector j with probability λ_j, independently, then as many items from the span of those chosen
 [KT12]. So |Y| is distributed as a sum of independent Bernoulli variables. These functions work with logarithms and with
@@ -153,7 +153,7 @@ class LowRankSampler:
     def draw(self, rng: np.random.Generator, k: int | None = None, nonempty: bool = False) -> Ints:
         """Draw a set: of k items, for which E|Y| should be about k, or a nonempty one."""
         rate, log_no_S = self.rates[-1], self.log_left[-1] - self.log_left[0]
-        while True:  # about one in 2.5 standard deviations of |Y| draws has k items
+        while True:  # with k, about one draw in 2.5 times the standard deviation of |Y| has k items
             # Points of T come at times up to `rate`, and S takes the time −log P(S = ∅) after it. The first event is at
             # the time at which the probability of none has fallen to a uniform number; the last one without an event
             # for a nonempty set.

@@ -40,8 +40,8 @@ class Learner:
 class Problem:
     """Baskets, the distribution to maximise, and the conversions between models and what a learner optimises.
 
-    A learner takes a start: what `initial` or `start_from` return. If `nonempty` is true, its own objective must be
-    conditional on Y ≠ ∅, too.
+    A learner takes a start: what `initial`, `start_from` or `resumed` return. If `nonempty` is true, its own objective
+    must be conditional on Y ≠ ∅, too.
     """
 
     baskets: AnyBaskets

@@ -252,7 +252,8 @@ class SetModel:
     ) -> list[Any]:
         """Return the best items to add to a basket, or to each of many.
 
-        Items are ranked by P(A ∪ i)/P(A), or by P(i ∈ Y | A ⊆ Y) where P(A) = 0.
+        Items are ranked by their score P(A ∪ i)/P(A). Where P(A) = 0, as for the empty basket under a model of nonempty
+        baskets, scores are NaN and items are ranked by P(i ∈ Y | A ⊆ Y).
 
         Parameters
         ----------
@@ -286,9 +287,9 @@ class SetModel:
         else:
             sets = self._sets(known_items(basket, self.catalogue, unknown)[0])
         candidate = None
-        if allow is not None or deny:
+        if allow is not None or not isinstance(deny, tuple | list) or deny:
             candidate = np.full(len(self.items), allow is None)
-            candidate[self.catalogue.positions(allow or ())] = True
+            candidate[self.catalogue.positions(() if allow is None else allow)] = True
             candidate[self.catalogue.positions(deny)] = False
         if blend is None:
             top = self.distribution.top_next(sets, k, candidate)

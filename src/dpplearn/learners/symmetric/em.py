@@ -52,7 +52,8 @@ def capped(marginals: Floats, eigenvalues: Floats, cap: float) -> Floats:
 
 
 def rotated(kernel: SpectralDPP, skew: Floats, problem: SymmetricProblem) -> tuple[SpectralDPP, float, int]:
-    """Return V exp(η S) for the first η of the line search that raises the likelihood, η, and the likelihoods tried.
+    """Return V exp(η S) for the first η of the line search that raises the likelihood, η, and how many likelihoods
+    were computed.
 
     If no η raises it, V stays as it is and η is 0.
     """

@@ -85,7 +85,7 @@ def gradient_in_K(kernel: SpectralDPP, stats: Statistics) -> Floats:
     M = V.T @ delta[:n, :n] @ V
     G = c[:, None] * M * c - np.diag(c)
     if near.any():
-        # E is a congruence of that matrix with [[I, U/2], [0, I]]
+        # `delta` averages inverses of minors of E, a congruence of that matrix with [[I, U/2], [0, I]]
         q = V.T @ delta[:n, n:]
         s = delta[n:, n:] + (q[near] + q[near].T) / 2 + M[np.ix_(near, near)] / 4
         cross = c[:, None] * (q + M[:, near] / 2) / lam[near]
