@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 from dpplearn.data.catalogue import Label
 from dpplearn.data.writing import result_table
-from dpplearn.utils.text import Part, TextTable, as_often, as_text, briefly, chance, count, number, share, shown
+from dpplearn.utils.text import Part, Result, TextTable, as_often, briefly, chance, count, number, share, shown
 
 PROBABILITY = "probability: that a basket with these items also contains this one"
 RANKED = f"{PROBABILITY}. score: P(basket with the item) / P(basket), - if the basket has probability zero."
 BLENDED = f"{PROBABILITY}, under the model alone. score: mean of the shares by the model and by item-to-item."
-NAME, SHORT = 40, 22  # columns of a name on a line with little and with much other text
 
 
 class Recommendation(NamedTuple):
@@ -52,7 +51,7 @@ class StoreRecommendation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recommendations:
+class Recommendations(Result):
     """Items to add to one basket, as a command prints them.
 
     Examples
@@ -97,9 +96,6 @@ class Recommendations:
         yield self.caution
         yield f"Unknown items, ignored: {briefly(self.unknown)}." if self.unknown else ""
 
-    def __str__(self) -> str:
-        return as_text(self.tables())
-
 
 RECOMMENDATION_TABLE = result_table(
     "a table of recommendations",
@@ -108,7 +104,7 @@ RECOMMENDATION_TABLE = result_table(
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Result):
     """A set of items in the order of selection, the factor by which each multiplied the probability, and log P(Y).
 
     Examples
