@@ -45,10 +45,6 @@ def _weighted() -> Baskets:
     return Baskets.from_lists(list(baskets), n_items=N_ITEMS, weights=np.random.default_rng(1).random(60))
 
 
-def _attracting() -> Baskets:
-    return Baskets.from_lists([[0, 1], [0, 1], [0, 1], [2], [2, 3], [4, 5], [4, 5], [], [0, 1, 2]], n_items=N_ITEMS)
-
-
 def shopping(seed: int = 1, n: int = 1500, n_items: int = 40) -> Baskets:
     """Some people buy much and some little, so that items attract, but for three pairs of which nobody buys both; and
     nobody buys nothing. An eigenvalue at 1 is then a basin of its own, which lies below independent items."""
@@ -69,7 +65,7 @@ PROBLEMS: dict[str, Baskets] = {
     "sampled from a DPP": sampled(0),
     "weighted": _weighted(),
     "without empty baskets": Baskets.from_lists([b for b in sampled(2) if b], n_items=N_ITEMS),
-    "attracting": _attracting(),
+    "attracting": Baskets.from_lists([[0, 1]] * 3 + [[4, 5]] * 2 + [[2], [2, 3], [], [0, 1, 2]], n_items=N_ITEMS),
     "an item that never occurs": Baskets.from_lists([[0], [1, 2], [3], [4], [0, 3], []], n_items=N_ITEMS),
     "an item that always occurs": Baskets.from_lists([[0], [0, 1], [0, 2], [0, 3, 4], [0, 5]], n_items=N_ITEMS),
     "a basket as large as the catalogue": Baskets.from_lists([range(N_ITEMS), [0], [1], [2, 3]], n_items=N_ITEMS),

@@ -24,10 +24,7 @@ from helpers.problems import as_mixture, random_kernel, random_low_rank, random_
 from helpers.registries import registry
 
 N_ITEMS = 14
-LEARNED = {
-    "mixture": partial(dl.fit, segments=2, rank=4, rng=0),
-    "dpp": partial(dl.fit_dpp, shrinkage=0.0, rng=0),
-}
+LEARNED = {"mixture": partial(dl.fit, segments=2, rank=4, rng=0), "dpp": partial(dl.fit_dpp, shrinkage=0.0, rng=0)}
 
 
 @pytest.mark.parametrize("kind", LEARNED)
