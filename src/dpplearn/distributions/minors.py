@@ -75,9 +75,8 @@ def minors_of(
     Then all pivots of the first `n_symmetric` items are positive and those of the border, the others, are negative.
     Sets of k items with a smaller pivot than smallest[k] are left out.
     """
-    sizes, n_blocks = blocks.groups[:, 0], blocks.groups[:, 3]
-    mantissas = np.repeat((sizes == 0).astype(float), LANES * n_blocks)  # the loop takes no empty sets
-    exponents, k = np.zeros(len(mantissas)), len(smallest) - 1
+    mantissas, exponents = np.zeros((2, len(blocks.weights)))
+    k = len(smallest) - 1
 
     def part(share: Share) -> Floats:
         delta, work = np.zeros(C.shape) if want_delta else NO_DELTA, np.empty(LANES * (k + 1) * (k + 2))

@@ -156,11 +156,10 @@ def sums_under_L(
 def _sums_under_L(L: Floats, want_delta: bool, baskets: Baskets, threads: int | None) -> tuple[float, Floats]:
     n_items, blocks, diagonal = len(L), baskets.blocks, L.diagonal()
     check_items(n_items, baskets)
-    possible = (diagonal > 0) & (diagonal < np.inf)
-    scale, log_diagonal = np.zeros(n_items), np.full(n_items, -np.inf)
-    scale[possible] = 1 / np.sqrt(diagonal[possible])
-    log_diagonal[possible] = np.log(diagonal[possible])
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale, log_diagonal = 1 / np.sqrt(diagonal), np.log(diagonal)
+        impossible = ~((scale > 0) & (scale < np.inf))
+        scale[impossible], log_diagonal[impossible] = 0.0, -np.inf
         C = L * scale[:, None]
         C *= scale  # pivots of 0 or NaN leave out the sets of items that cannot occur
     smallest = zero_pivot(n_items, np.arange(blocks.largest + 1))

@@ -401,9 +401,11 @@ def minors_of(  # type: ignore[no-untyped-def]
     """
     for group in range(len(groups)):
         k, item, place, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
+        start, stop = n_blocks * thread // threads, n_blocks * (thread + 1) // threads
+        if k == 0:
+            mantissas[place + LANES * start : place + LANES * stop] = 1.0
         if k == 0 or smallest[k] == np.inf:
             continue
-        start, stop = n_blocks * thread // threads, n_blocks * (thread + 1) // threads
         given = (C, len(C), n_symmetric, items[item:], weights[place:], k, smallest[k], start, stop)
         arguments = (*given, delta, mantissas[place:], exponents[place:], work)
         if n_symmetric and len(delta):
