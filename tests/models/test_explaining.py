@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
 from dpplearn import DPP, InputError
 from dpplearn.distributions.components import sets_of
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.models import explaining
 from helpers.problems import as_mixture, random_kernel, random_low_rank, random_mixture
 
 
@@ -64,11 +64,13 @@ def test_an_item_that_rules_the_candidate_out_has_factor_zero() -> None:
     assert 0 < found.influences[1].factor < 1
 
 
-@pytest.mark.slow
-def test_larger_baskets_are_sampled_around_the_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    dpp, basket = some_dpp(12, seed=3), list(range(1, 9))
-    exact = {each.item: np.log(each.factor) for each in dpp.explain(basket, 0).influences}
-    monkeypatch.setattr(explaining, "MAX_EXACT", 7)
+def test_larger_baskets_are_sampled_around_the_exact_values() -> None:
+    """Items that are independent of the candidate and of the others have no share, and change no other share."""
+    some = some_dpp(4, seed=3)
+    dpp, basket = DPP.from_K(block_diag(some.K, 0.3 * np.eye(8))), list(range(1, 12))
+    exact = dict.fromkeys(basket, 0.0) | {
+        each.item: np.log(each.factor) for each in some.explain([1, 2, 3], 0).influences
+    }
     found = dpp.explain(basket, 0, n_orders=400)
     assert found.n_orders == 400
     assert found.alone * np.prod([each.factor for each in found.influences]) == pytest.approx(found.given, rel=1e-12)

@@ -133,9 +133,7 @@ def test_without_dask_or_a_scheduler_there_is_an_error_before_work_starts(
         read_parts(files, cluster="local:1")
 
 
-def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(
-    files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(files: str, tmp_path: Path) -> None:
     where = tmp_path / "scheduler.json"
     scheduler = begin("dask_scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", where)
     worker = begin("dask_worker", "--scheduler-file", where, "--no-nanny", "--local-directory", tmp_path)
@@ -143,11 +141,11 @@ def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(
         assert within(30, where.exists)
         with read_parts(files, cluster=json.loads(where.read_text())["address"]) as parts:
             worker.kill()
-            monkeypatch.setattr("dpplearn.utils.cluster.PATIENCE", 0.2)
-            monkeypatch.setattr("dpplearn.utils.cluster.WITHOUT_WORKERS", 0.5)
+            assert parts.cluster is not None
+            parts.cluster.patience, parts.cluster.without_workers = 0.2, 0.5
             with pytest.raises(InputError, match=r"0\.5"):
                 dl.fit_dpp(parts, **EM)
-            monkeypatch.setattr("dpplearn.utils.cluster.WITHOUT_WORKERS", 600.0)
+            parts.cluster.without_workers = 600.0
             threading.Timer(0.5, scheduler.kill).start()
             with pytest.raises(InputError):
                 dl.fit_dpp(parts, **EM)

@@ -30,7 +30,6 @@ LOCAL = "local:"
 MAX_WORKERS = 1024  # worker processes on one machine
 PATIENCE = 5.0  # seconds until a scheduler must answer and have a worker
 STARTING = 60.0  # seconds until local worker processes must be ready
-WITHOUT_WORKERS = 60.0  # seconds to wait for a new worker if all are lost
 SAME_EVERYWHERE = ("python", "dpplearn", "numpy", "scipy", "numba", "distributed")
 CONFIG = {
     "distributed.admin.large-graph-warning-threshold": "10GB",  # kernels are sent with the tasks
@@ -40,6 +39,9 @@ CONFIG = {
 
 class Cluster(ExitStack):
     """Workers: local processes that end with `close`, or those of a Dask scheduler."""
+
+    patience = PATIENCE
+    without_workers = 60.0  # seconds to wait for a new worker if all are lost
 
     def __init__(self, where: str) -> None:
         """Start or connect to workers.
@@ -78,14 +80,14 @@ class Cluster(ExitStack):
         from distributed import wait
 
         seen = time.monotonic()  # when there was a worker last
-        while time.monotonic() - seen < WITHOUT_WORKERS:
+        while time.monotonic() - seen < self.without_workers:
             with suppress(TimeoutError), self.client.as_current():
-                return list(wait(tasks, timeout=PATIENCE, return_when=which).done)
+                return list(wait(tasks, timeout=self.patience, return_when=which).done)
             if self.client.nthreads():
                 seen = time.monotonic()
         raise InputError(
-            f"all workers were lost and none has joined for {WITHOUT_WORKERS:g} seconds; start some and repeat the "
-            "call (with --start if there is a checkpoint)"
+            f"all workers were lost and none has joined for {self.without_workers:g} seconds; start some and repeat "
+            "the call (with --start if there is a checkpoint)"
         )
 
     @contextmanager
