@@ -45,20 +45,6 @@ def remainder_slope(f: Callable[[float], float], derivative: float) -> float:
     return float(np.polyfit(np.log(etas), np.log(remainders), 1)[0])
 
 
-def test_the_oracle_agrees_with_minors_of_K_minors_of_L_and_elementary_processes() -> None:
-    lam, V = spectrum(0)
-    K = (V * lam) @ V.T
-    P = oracle.probabilities_from_K(K)
-    np.testing.assert_allclose(P.sum(), 1, rtol=1e-12)
-    np.testing.assert_allclose(P, oracle.probabilities_from_L((V * lam / (1 - lam)) @ V.T), rtol=1e-9)
-    for A in oracle.subsets(N)[1:]:
-        np.testing.assert_allclose(oracle.marginal(P, A), np.linalg.det(K[np.ix_(A, A)]), rtol=1e-9)
-    np.testing.assert_allclose(oracle.item_marginals(P), np.diag(K), rtol=1e-12)
-    joint = elementary(lam, V)
-    np.testing.assert_allclose(joint.sum(axis=0), P, rtol=1e-9)
-    np.testing.assert_allclose(oracle.item_marginals(joint.sum(axis=1)), lam, rtol=1e-9)
-
-
 def test_the_e_step_is_that_of_the_enumerated_posterior_and_the_eigenvalue_update_its_weighted_mean() -> None:
     lam, V = spectrum(4)
     sets = [np.array(Y, dtype=np.int64) for Y in oracle.subsets(N)]
@@ -79,13 +65,6 @@ def test_both_likelihoods_equal_the_enumerated_one_and_reject_negative_determina
     assert textbook.log_likelihood_of_K(K, sets, weights) == pytest.approx(expected, rel=1e-10)
     assert textbook.log_likelihood_of_K(np.diag([1.2, 0.5]), [np.array([1])], [1.0]) == -np.inf
     assert textbook.log_likelihood_of_K(np.diag([0.8, 0.5]), [np.array([1])], [1.0]) == pytest.approx(np.log(0.1))
-
-
-def test_a_set_larger_than_the_rank_has_log_likelihood_minus_infinity() -> None:
-    lam, V = spectrum(0)
-    lam = np.where(np.arange(N) < 2, lam, 0.0)
-    for Y in oracle.subsets(N):
-        assert np.isfinite(textbook.log_likelihood(V, lam, [np.array(Y, dtype=np.int64)], [1.0])) == (len(Y) <= 2)
 
 
 def test_a_determinant_that_is_rounding_error_is_zero() -> None:
