@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -13,7 +14,7 @@ from dpplearn.arrays import Floats
 from dpplearn.distributions.compiled import few_answers
 from dpplearn.distributions.components import TopQuery, sets_of
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.distributions.interaction import Dense
+from dpplearn.distributions.interaction import Dense, LowRank
 from dpplearn.distributions.scaled import ScaledDPPs
 from helpers.oracle import subsets
 
@@ -83,3 +84,13 @@ def test_an_empty_set_whose_probability_underflows_is_not_excluded() -> None:
     distribution = SetDistribution.mixture([1.0], ScaledDPPs(np.full((1, 2), 700.0), Dense(np.zeros((1, 2, 2)))))
     assert not distribution.nonempty
     assert distribution.size_range == range(3)
+
+
+def test_the_sizes_of_many_components_leave_no_copies_of_the_factors() -> None:
+    Z, core = np.full((2000, 20), 0.01), np.stack([np.eye(20)] * 8)
+    components = ScaledDPPs.checked(np.full((8, 2000), -6.0), LowRank.checked(Z, core))
+    tracemalloc.start()
+    components.log_sizes()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 2 * Z.nbytes

@@ -311,22 +311,25 @@ class ScaledDPPs(Components):
         found = np.array([np.linalg.eigvals(self.L(c)) for c in range(self.m)], dtype=complex)
         return np.asarray(np.maximum(found.real, 0) + 1j * found.imag)
 
-    @cached_property
-    def _large(self) -> list[tuple[Floats, LowRank]] | None:
-        """Log-odds and interaction of each component, if they are low-rank and too large for dense algorithms."""
-        if not isinstance(self.interaction, LowRank) or self.n_items <= SMALL:
-            return None
-        return [(log_odds, self.interaction.take(np.array([c]))) for c, log_odds in enumerate(self._log_odds)]
+    @property
+    def _large(self) -> bool:
+        """Whether the components are low-rank and too large for dense algorithms."""
+        return isinstance(self.interaction, LowRank) and self.n_items > SMALL
+
+    def _low_rank(self, c: int) -> tuple[Floats, LowRank]:
+        """Return log-odds and interaction of a component. Once used, the latter holds a copy of the factors."""
+        assert isinstance(self.interaction, LowRank)
+        return self._log_odds[c], self.interaction.take(np.array([c]))
 
     def log_sizes(self) -> Floats:
-        if self._large is None:
+        if not self._large:
             return np.array([sizes.log_sizes_of_eigenvalues(mu) for mu in self._eigenvalues])
-        return np.array([sizes.low_rank_log_sizes(*one) for one in self._large])
+        return np.array([sizes.low_rank_log_sizes(*self._low_rank(c)) for c in range(self.m)])
 
     def log_rare_size(self, k: int) -> Floats:
-        if self._large is None:
+        if not self._large:
             return super().log_rare_size(k)
-        return np.array([sizes.low_rank_log_size(*one, k) for one in self._large])
+        return np.array([sizes.low_rank_log_size(*self._low_rank(c), k) for c in range(self.m)])
 
     @cached_property
     def _samplers(self) -> dict[int, sampling.LowRankSampler]:
@@ -335,7 +338,7 @@ class ScaledDPPs(Components):
 
     def _sampler(self, c: int, k: int | None) -> sampling.DenseSampler | sampling.LowRankSampler:
         """Return a sampler of one component, tilted to mean size k, which changes nothing given |Y| = k."""
-        if self._large is None:
+        if not self._large:
             if k is None:
                 return sampling.DenseSampler(self._of_inclusion.matrix(c), -np.expm1(-self.log_Z[c]))
             t = sizes.tilt_to_size(self._eigenvalues[c], k)
@@ -343,7 +346,7 @@ class ScaledDPPs(Components):
             return sampling.DenseSampler(identity - np.linalg.inv(identity + t * self.L(c)))
         if k is None and c in self._samplers:
             return self._samplers[c]
-        log_odds, of_c = self._large[c]
+        log_odds, of_c = self._low_rank(c)
         if k is not None:
             return sampling.LowRankSampler(log_odds + sizes.low_rank_tilt(log_odds, of_c, k), of_c, self.m)
         return self._samplers.setdefault(c, sampling.LowRankSampler(log_odds, of_c, self.m))
