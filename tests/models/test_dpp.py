@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn import DPP, Baskets, InputError, Recommendation
+from dpplearn import DPP, Baskets, InputError, Mixture, Recommendation
 from helpers import oracle
 from helpers.spectra import exact
 
@@ -91,6 +91,7 @@ def test_recommendations_keep_to_what_is_allowed_and_not_denied() -> None:
     assert dpp.recommend(["bib"], k=6, allow=np.array(allow), deny=np.array(deny[:1])) == everything[1:3]
     assert dpp.recommend(["bib"], k=6, deny=np.array(deny)) == dpp.recommend(["bib"], k=6, deny=deny)
     assert dpp.recommend(["bib"], k=6, allow=[]) == []
+    assert dpp.recommend(["bib"], k=6, deny=None) == everything
     with pytest.raises(InputError, match=r"k.*-1"):
         dpp.recommend(["bib"], k=-1)
 
@@ -182,6 +183,12 @@ def test_a_model_needs_a_kernel_and_a_name_for_every_item() -> None:
             make(np.eye(2) / 2, ["a", "a"])
         with pytest.raises(InputError, match=r"\b2\b"):
             make([[0.5]], ["crib", "cot"])
+
+
+@pytest.mark.parametrize("interaction", [1.0, [1.0], ([[1.0]], 1.0)])
+def test_a_mixture_needs_a_matrix_of_interactions(interaction: Any) -> None:
+    with pytest.raises(InputError, match="n, n"):
+        Mixture.from_arrays([1.0], [[0.0]], interaction)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")

@@ -74,9 +74,9 @@ class Mixture(SetModel):
         """
         if isinstance(interaction, tuple):
             Z, core = interaction
-            X: Dense | LowRank = LowRank.checked(Z, np.array(core, float, ndmin=3))
+            X: Dense | LowRank = LowRank.checked(Z, _stacked(core))
         else:
-            X = Dense.checked(np.array(interaction, float, ndmin=3))
+            X = Dense.checked(_stacked(interaction))
         components = ScaledDPPs.checked(log_odds, X)
         make = SetDistribution.truncated if nonempty else SetDistribution.mixture
         return cls(make(weights, components), items)
@@ -168,3 +168,8 @@ def distribution_over(model: SetModel, catalogue: Catalogue) -> SetDistribution:
     order = model.catalogue.translation(catalogue)
     same = np.array_equal(order, np.arange(len(order)))
     return model.distribution if same else model.distribution.reorder(order)
+
+
+def _stacked(matrices: npt.ArrayLike) -> Floats:
+    array = np.asarray(matrices, dtype=float)
+    return array[None] if array.ndim == 2 else array

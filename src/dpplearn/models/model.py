@@ -246,7 +246,7 @@ class SetModel:
         k: int = 10,
         *,
         allow: Basket | None = None,
-        deny: Basket = (),
+        deny: Basket | None = None,
         blend: float | str | None = None,
         unknown: str = "error",
     ) -> list[Any]:
@@ -286,11 +286,11 @@ class SetModel:
             sets: Baskets = basket.over(self.catalogue, unknown)
         else:
             sets = self._sets(known_items(basket, self.catalogue, unknown)[0])
-        candidate = None
-        if allow is not None or not isinstance(deny, tuple | list) or deny:
+        candidate, denied = None, self.catalogue.positions(() if deny is None else deny)
+        if allow is not None or len(denied):
             candidate = np.full(len(self.items), allow is None)
             candidate[self.catalogue.positions(() if allow is None else allow)] = True
-            candidate[self.catalogue.positions(deny)] = False
+            candidate[denied] = False
         if blend is None:
             top = self.distribution.top_next(sets, k, candidate)
         else:
