@@ -74,6 +74,7 @@ def test_frequencies_need_baskets_with_positive_weight() -> None:
         ([["a"], ["c"]], {"items": ["a", "b"]}, "basket 1.*'c'"),
         ([["a"], "bc"], {}, "basket 1.*'bc'"),
         ([["a"], np.array(3)], {}, "basket 1.*3"),
+        ([["a"], np.array([0.5])], {}, r"basket 1: item 0\.5 "),
         ("abc", {}, "'a'"),
         ([[], []], {}, "items=.*n_items="),
         ([["a"]], {"n_items": 5}, "n_items.*5"),

@@ -125,7 +125,7 @@ def as_list(items: Any, what: str = "") -> list[Any]:
     """Return items as a list; raise an error, which begins with `what`, for a single item."""
     if isinstance(items, str | bytes) or not isinstance(items, Iterable) or getattr(items, "ndim", 1) == 0:
         raise InputError(f"{what}got {items!r} where a list of items was expected; write [{items!r}]")
-    return list(items.tolist() if isinstance(items, np.ndarray) and items.dtype.kind in "iu" else items)
+    return items.tolist() if isinstance(items, np.ndarray) else list(items)
 
 
 def as_label(label: Any) -> Label:
