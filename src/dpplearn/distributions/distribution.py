@@ -313,22 +313,23 @@ class SetDistribution:
         log_prob : float
             log P(Y) of the set.
         """
-        items, log_p = include.tolist(), np.empty(0)  # log P(Y) of every prefix of the items
-        sets = sets_of([include[:size] for size in range(len(include) + 1)], self.n_items)
+        items, one = include.tolist(), self._one(include)
+        # log P(Y) of every prefix of the items
+        log_p = self.log_prob(sets_of([include[:size] for size in range(len(include))], self.n_items))
         while True:
-            best = self.components.top(TopQuery(self.log_mass, sets, 1))
-            log_p = np.append(log_p, self._log_set(sets.sizes, best.log_p, summed=True))
+            best = self.components.top(TopQuery(self.log_mass, one, 1))
+            log_p = np.append(log_p, self._log_set(one.sizes, best.log_p, summed=True))
             if len(items) == len(include) and log_p[-1] == -np.inf:
-                _check_possible(self.log_inclusion(self._one(include))[0])
+                _check_possible(self.log_inclusion(one)[0])
             if len(items) >= (self.n_items if k is None else k):
                 break
-            item = int(best.items[-1, 0])
+            item = int(best.items[0, 0])
             if item < 0:  # no larger set is possible: add the most probable item
-                item = int(self.top_next(self._one(np.array(items, np.int64)), 1).items[0, 0])
-            if item < 0 or (k is None and best.log_x[-1, 0] <= log_p[-1]):
+                item = int(self.top_next(one, 1).items[0, 0])
+            if item < 0 or (k is None and best.log_x[0, 0] <= log_p[-1]):
                 break
             items.append(item)
-            sets = self._one(np.array(items, np.int64))
+            one = self._one(np.array(items, np.int64))
         return np.array(items, np.int64), _ratio(log_p[1:], log_p[:-1]), float(log_p[-1])
 
     # Other distributions.
