@@ -125,8 +125,8 @@ class Components(Protocol):
         """Return log P_c(A), log scales, and x with exp(scale) x_i = Σ_c exp(log_mass_c) P_c(A ∪ i), 0 for i ∈ A.
 
         The scale of a set is such that its x neither overflow nor underflow. With `inclusion`, return the same of
-        P_c(A ⊆ Y) and P_c(A ∪ i ⊆ Y). `items` are the candidates of each set, (s, j), by
-        default all items. Candidates of −1 have x = 0.
+        P_c(A ⊆ Y) and P_c(A ∪ i ⊆ Y). `items` are the candidates of each set, (s, j), by default all items. Candidates
+        of −1 have x = 0.
         """
 
     def top(self, query: TopQuery) -> Best:

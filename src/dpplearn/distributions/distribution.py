@@ -1,8 +1,8 @@
 """SetDistribution: a mixture of DPPs, with a treatment of the empty set of its own. Every query is written here, once.
 
 P(Y) = Σ_c exp(log_mass_c) P_c(Y) for Y ≠ ∅, and P(∅) = Σ_c exp(log_empty_c). For a plain mixture with weights π, mass_c
-is π_c and empty_c is π_c P_c(∅). Given Y ≠ ∅, mass_c is proportional to π_c and empty_c is 0. P(c, ∅)
-is stored because it need not be mass_c P_c(∅), and after `restrict` no single number describes the difference.
+is π_c and empty_c is π_c P_c(∅). Given Y ≠ ∅, mass_c is proportional to π_c and empty_c is 0. Every empty_c is
+stored, because it need not be mass_c P_c(∅), and after `restrict` no single number describes the difference.
 
 `_log_set` and `_log_event` combine the two; every query to which Y = ∅ can contribute goes through them. Marginals need
 only mass_c, since a set that contains an item is not empty. `sample` draws Y = ∅ or a nonempty set. Operations that

@@ -6,8 +6,8 @@ One operation serves conditioning, marginalisation and normalisation:
     absorb(w) = X (I + W X)⁻¹  with  log det(I + W X),  W = diag(w)
 
 This is the interaction left among the other items after conditioning on i ∈ Y, for w_i = 1, or after summing over both
-cases, for w_i = p_i; absorb(v) after absorb(w) is absorb(v + w). For w ≥ 0
-every pivot of I + √W X √W is at least 1, so elimination needs no pivoting.
+cases, for w_i = p_i; absorb(v) after absorb(w) is absorb(v + w). For w ≥ 0 every pivot of I + √W X √W is at least 1, so
+elimination needs no pivoting.
 
 X is shared by all components (g = 1) or there is one for each (g = m). Arrays below have g as their first axis.
 """
