@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed, read_only
+from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed, read_only, row_slices
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.components import (
@@ -293,9 +293,9 @@ class SetDistribution:
             scores = np.exp(found.log_x - log_set[:, None])
             probabilities = np.minimum(np.exp(found.log_y - log_event[:, None]), 1)
         top = Top(found.items, scores, probabilities, log_event > -np.inf)
-        impossible, step = (log_set == -np.inf).nonzero()[0], max(MAX_NUMBERS // self.n_items, 1)
-        for start in range(0, len(impossible), step):
-            rows = impossible[start : start + step]
+        impossible = (log_set == -np.inf).nonzero()[0]
+        for some in row_slices(len(impossible), self.n_items, MAX_NUMBERS):
+            rows = impossible[some]
             y = np.nan_to_num(self.next_probabilities(sets.subset(rows)))
             top.items[rows], top.scores[rows] = highest(y, k, candidate), np.nan
             top.probabilities[rows] = chosen(y, top.items[rows])
