@@ -83,7 +83,7 @@ class Drift(Result):
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Which of the comparisons found drift."""
+        """The comparisons that found drift."""
         return tuple(name for name in COMPARISONS if getattr(self, name).drifted)
 
     @property

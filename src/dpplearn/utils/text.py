@@ -176,7 +176,7 @@ Part = TextTable | Facts | str  # a result is printed as tables and sentences; e
 
 
 class Result:
-    """What is printed as tables and sentences."""
+    """A result that prints as tables and sentences."""
 
     def tables(self) -> Iterable[Part]:
         """Yield tables and sentences."""
