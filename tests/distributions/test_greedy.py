@@ -95,10 +95,3 @@ def test_items_that_cannot_be_together_are_refused() -> None:
             call(9, np.array([4, 11, 0, 30]))
     with pytest.raises(InputError):
         greedy(exact("three at 1, three at 0").kernel, 6, tuple(range(6)))
-
-
-def test_next_items_are_sought_for_no_part_of_the_given_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    sets, top = [], SpectralDPP.top
-    monkeypatch.setattr(SpectralDPP, "top", lambda dpp, query: sets.extend(map(len, query.sets)) or top(dpp, query))
-    greedy(SpectralDPP.from_L(np.eye(5)), 4, (3, 1))
-    assert sets == [2, 3, 4]

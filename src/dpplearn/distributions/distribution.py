@@ -314,8 +314,9 @@ class SetDistribution:
             log P(Y) of the set.
         """
         items, one = include.tolist(), self._one(include)
-        # log P(Y) of every prefix of the items
-        log_p = self.log_prob(sets_of([include[:size] for size in range(len(include))], self.n_items))
+        prefixes = sets_of([include[:size] for size in range(len(include))], self.n_items)
+        found = self.components.top(TopQuery(self.log_mass, prefixes, 0))  # much faster than `log_prob` of a few sets
+        log_p = self._log_set(prefixes.sizes, found.log_p, summed=True)  # log P(Y) of every prefix of the items
         while True:
             best = self.components.top(TopQuery(self.log_mass, one, 1))
             log_p = np.append(log_p, self._log_set(one.sizes, best.log_p, summed=True))

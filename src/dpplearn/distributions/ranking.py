@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats, Ints, Items
+from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import MAX_NUMBERS, Best, Components, TopQuery, logsumexp, relative
 from dpplearn.distributions.interaction import LowRank, Singles
@@ -126,6 +126,8 @@ def _top_of_one(
     assert isinstance(interaction, LowRank)
     log_det, V, W = interaction.eliminate(A[None])
     log_joint = (log_mass + form.bias + form.log_q[:, A].sum(axis=1) + log_det[:, 0])[None]
+    if not k:
+        return logsumexp(log_joint)[0], NO_ITEMS, np.empty(0)
     scale, weights = relative(log_joint)
 
     def score(items: Ints) -> Floats:

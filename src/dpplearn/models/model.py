@@ -286,17 +286,17 @@ class SetModel:
             sets: Baskets = basket.over(self.catalogue, unknown)
         else:
             sets = self._sets(known_items(basket, self.catalogue, unknown)[0])
-        candidate, denied = None, self.catalogue.positions(() if deny is None else deny)
-        if allow is not None or len(denied):
+        candidate = None
+        if allow is not None or deny is not None:
             candidate = np.full(len(self.items), allow is None)
             candidate[self.catalogue.positions(() if allow is None else allow)] = True
-            candidate[denied] = False
+            candidate[self.catalogue.positions(() if deny is None else deny)] = False
         if blend is None:
             top = self.distribution.top_next(sets, k, candidate)
         else:
             top = top_blended(self.distribution, self.training, blend, sets, k, candidate)
-        if not top.possible.all():
-            row = f"basket {int(np.argmin(top.possible))}: " if many else ""
+        if not all(possible := top.possible.tolist()):
+            row = f"basket {possible.index(False)}: " if many else ""
             raise InputError(f"{row}{IMPOSSIBLE}")
         with PausedCollection():
             items: list[int] = top.items.ravel().tolist()

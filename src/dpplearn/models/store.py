@@ -320,7 +320,7 @@ class ModelStore(Mapping[str, Model]):
         k: int = 10,
         *,
         categories: Sequence[str] | None = None,
-        deny: Basket = (),
+        deny: Basket | None = None,
         unknown: str = "error",
     ) -> list[StoreRecommendation]:
         """Return the best items of all categories to add to a basket.
@@ -366,7 +366,7 @@ class ModelStore(Mapping[str, Model]):
         k: int = 10,
         *,
         categories: Sequence[str] | None = None,
-        deny: Basket = (),
+        deny: Basket | None = None,
         threads: int | None = None,
     ) -> tuple[RankedItems, Bools]:
         """Return the best items to add to each of many baskets.
@@ -393,7 +393,7 @@ class ModelStore(Mapping[str, Model]):
             self.entry(slug)
         chosen = np.array([categories is None or slug in categories for slug in self])
         allowed = np.ones(len(self.catalogue), bool)
-        allowed[self.catalogue.positions(deny)] = False
+        allowed[self.catalogue.positions(() if deny is None else deny)] = False
         slugs, baskets = list(self), baskets.over(self.catalogue)
         if len(self) == 1:
             top = self.distributions[slugs[0]].top_next(baskets, k, allowed & chosen, threads)
