@@ -30,9 +30,7 @@ def by_hand(baskets: Baskets) -> dict[tuple[int, ...], float]:
 def test_pairs_are_those_of_plain_counting_whatever_is_looked_at_together(baskets: Baskets) -> None:
     expected = by_hand(baskets)
     for batch_size in (1, 5, 1000):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("dpplearn.data.pairs.BATCH_SIZE", batch_size)
-            found = pair_counts(baskets, 10**9)
+        found = pair_counts(baskets, 10**9, batch_size)
         assert list(map(tuple, found.pairs.tolist())) == list(expected)
         np.testing.assert_allclose(found.weights, list(expected.values()), rtol=1e-12)
         assert found.least == 0

@@ -261,7 +261,7 @@ def count_tests(
     return PairTests(np.stack(np.divmod(keys, n_items), axis=1), found, rejected, n_possible, nonempty)
 
 
-def pair_counts(baskets: AnyBaskets, most: int) -> PairCounts:
+def pair_counts(baskets: AnyBaskets, most: int, batch_size: int = BATCH_SIZE) -> PairCounts:
     """Return the pairs that occur in baskets of positive weight, and the weight of these baskets.
 
     Parameters
@@ -270,6 +270,8 @@ def pair_counts(baskets: AnyBaskets, most: int) -> PairCounts:
         For parts, a table of all pairs of items is needed.
     most : int
         Maximum number of pairs. If there are more, pairs that co-occurred once are left out, then twice, and so on.
+    batch_size : int, optional
+        Co-occurrences to hold in memory at a time, about.
 
     Examples
     --------
@@ -278,7 +280,7 @@ def pair_counts(baskets: AnyBaskets, most: int) -> PairCounts:
     ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
     """
     keys, weights, least = np.zeros(0, np.int64), np.zeros(0), 0.0
-    for batch in _counted(baskets):
+    for batch in _counted(baskets, batch_size):
         keys, weights = (np.concatenate(each) for each in zip((keys, weights), batch, strict=True))
         kept = (weights > 0) & (weights >= least)
         while np.count_nonzero(kept) > most:
@@ -290,7 +292,7 @@ def pair_counts(baskets: AnyBaskets, most: int) -> PairCounts:
     return PairCounts(pairs, weights, least)
 
 
-def _counted(baskets: AnyBaskets) -> Iterator[tuple[Ints, Floats]]:
+def _counted(baskets: AnyBaskets, batch_size: int) -> Iterator[tuple[Ints, Floats]]:
     """Yield keys first · n_items + second of pairs and the weight of each, for one range of first items at a time."""
     from scipy.sparse import triu
 
@@ -301,7 +303,7 @@ def _counted(baskets: AnyBaskets) -> Iterator[tuple[Ints, Floats]]:
         return
     holders, weighted = incidence(baskets).T.tocsr(), incidence(baskets, weighted=True)
     work = np.cumsum(holders @ baskets.sizes)  # co-occurrences of the items up to each
-    starts = np.unique(np.searchsorted(work, np.arange(0, work[-1], BATCH_SIZE)))
+    starts = np.unique(np.searchsorted(work, np.arange(0, work[-1], batch_size)))
     for start, stop in pairwise([*starts.tolist(), n]):
         found = triu(holders[start:stop] @ weighted, start + 1, format="csr")
         found.sort_indices()
