@@ -105,7 +105,7 @@ def wishart_start(source: Source, trial: Trial, tol: float = TOL) -> Row:
 
 
 def moments_start_2N(source: Source, trial: Trial) -> Row:
-    """Compare the learners from the moments of 2N training sets.
+    """Compare EM and K-Ascent, both started from the moments of 2N training sets.
 
     Some test sets have probability zero. Hence the row has three test log-likelihoods: `test` over all test sets,
     `test_seen` over those whose items all occur in training, `test_possible` over those that both models allow.

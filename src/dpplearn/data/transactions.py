@@ -89,7 +89,7 @@ class Columns:
 
     @property
     def by_role(self) -> dict[str, str]:
-        """The names of the columns that are used, by role."""
+        """The name of the column of each role, for the roles that have one."""
         return {role: name.strip() for role in ROLES if (name := getattr(self, role)) is not None}
 
     def resolve(self, names: Iterable[str]) -> Columns:

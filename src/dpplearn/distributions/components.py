@@ -166,7 +166,7 @@ class Components(Protocol):
         """
 
     def similarity(self, weights: Floats, items: Ints) -> tuple[Floats, Similarity]:
-        """Return the weights of interactions, given those of components, and interactions among candidates."""
+        """Return the weight of each interaction, given those of the components, and the interactions among items."""
 
     def take(self, which: Ints) -> Components:
         """Return some of the components."""

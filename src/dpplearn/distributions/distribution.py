@@ -443,7 +443,7 @@ class SetDistribution:
     # Re-ranking, files.
 
     def similarity(self, items: Ints) -> tuple[Floats, Similarity]:
-        """Return the weights of interactions, and interactions among candidates (n_users, n)."""
+        """Return the weight of each interaction, and the interactions among the candidates of users, (n_users, n)."""
         return self.components.similarity(self.weights, items)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -219,7 +219,7 @@ def _job(plan: Plan, category: Category, total_weight: float, before: Entry | No
 
 
 def _size(job: Job) -> int:
-    """Return a measure of the time of a fit."""
+    """Return a number that grows with the time that the fit of this job takes."""
     return int(job.entry["n_items"] ** 2 * job.entry["n_baskets"]["train"])
 
 

@@ -100,7 +100,7 @@ def from_each(builder: Any, numbers: Sequence[Any]) -> Lanes:
 
 
 def load(builder: Any, array: Any, index: Any) -> Lanes:
-    """The four neighbours that are number `index` of the fours of an array."""
+    """Load the numbers LANES · index to LANES · index + LANES − 1 of an array."""
     return Lanes(builder, builder.load(_four(builder, array, index), align=8))
 
 
