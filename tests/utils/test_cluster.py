@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -134,12 +133,16 @@ def test_without_dask_or_a_scheduler_there_is_an_error_before_work_starts(
 
 
 def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(files: str, tmp_path: Path) -> None:
+    from distributed import Client
+
     where = tmp_path / "scheduler.json"
     scheduler = begin("dask_scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", where)
     worker = begin("dask_worker", "--scheduler-file", where, "--no-nanny", "--local-directory", tmp_path)
     try:
-        assert within(30, where.exists)
-        with read_parts(files, cluster=json.loads(where.read_text())["address"]) as parts:
+        with Client(scheduler_file=str(where), timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            address = client.scheduler.address
+        with read_parts(files, cluster=address) as parts:
             worker.kill()
             assert parts.cluster is not None
             parts.cluster.patience, parts.cluster.without_workers = 0.2, 0.5
